@@ -1,0 +1,1 @@
+"""The engine: workspace, space, search, measure, targets, sweep and the declared operations."""

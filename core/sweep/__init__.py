@@ -1,0 +1,1 @@
+"""The sweep: a pure state machine and the executor that carries its instructions out."""

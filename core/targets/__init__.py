@@ -1,0 +1,1 @@
+"""Where trials run: the trial interface, and the local machine as a target."""

@@ -1,0 +1,1 @@
+"""A workspace: the folder of a user, described by its kerneldeck.toml."""

@@ -1,0 +1,16 @@
+"""Kerneldeck: a terminal workbench for tuning GPU kernels.
+
+This module is the one place that knows where the packages `core`, `sessions` and `tui` lie: in an
+installed wheel inside this folder, in a checkout beside it. It puts that place first on `sys.path`,
+so that another package named `core` on the path is never taken for ours.
+"""
+
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+INSTALL_ROOT = _HERE if (_HERE / "core").is_dir() else _HERE.parent
+
+sys.path.insert(0, str(INSTALL_ROOT))
+
+__version__ = "0.1.0"
