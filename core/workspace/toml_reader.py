@@ -184,9 +184,10 @@ class _Reader:
 
     def _gate(self, table: _Table) -> Gate:
         table.only("min_gain", "case_gate")
+        usual = Gate()
         return Gate(
-            self._fraction(table, "min_gain", Gate.min_gain),
-            self._fraction(table, "case_gate", Gate.case_gate),
+            self._fraction(table, "min_gain", usual.min_gain),
+            self._fraction(table, "case_gate", usual.case_gate),
         )
 
     def _fraction(self, table: _Table, key: str, default: float) -> float:

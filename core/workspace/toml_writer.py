@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import tomli_w
 
-from core.words import JsonObject
+from core.words import JsonObject, Scalar
 from core.workspace.config import SCHEMA, Extras, Gate, Knob, Mode, Objective, Options, WorkspaceConfig
 
 
@@ -57,6 +57,6 @@ def _mode(mode: Mode) -> JsonObject:
     return table
 
 
-def _knob(knob: Knob) -> list[object] | JsonObject:
+def _knob(knob: Knob) -> list[Scalar] | JsonObject:
     values = list(knob.values)
     return {"values": values, "affects": knob.affects} if knob.affects else values

@@ -1,0 +1,232 @@
+"""One decision: fresh processes, three arms side by side, until the gate speaks."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from core.engine import Engine
+from core.events import GateStep, Note
+from core.measure.arms import from_arms
+from core.measure.decision import Decision
+from core.measure.errors import EvidenceFault, RuleFault
+from core.measure.evidence import Instrument, ProcessEvidence
+from core.measure.gate import decide
+from core.measure.plan import ProcessPlan, plan_process
+from core.measure.reading import Channel
+from core.measure.rule import Rule
+from core.measure.samples import Blocks
+from core.measure.scores import ArmScore, from_scores
+from core.measure.texts import unstable_text
+from core.records import Candidate, DecisionRecord
+from core.targets.job import Layout
+from core.trials import Asked, Trial, run_job
+from core.words import JsonObject, Status
+
+CANDIDATE_ARM = 2  # after the best and the best again
+PROCESS_TRIES = 2  # an unstable process is run again this often before the decision is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of a decision: `record` and `decision` when the gate spoke, else the trial that failed.
+
+    `at_fault` is "candidate", "best" or "target" when there is no decision.
+    """
+
+    record: DecisionRecord | None
+    decision: Decision | None
+    failed: Trial | None = None
+    at_fault: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Who is compared with whom, by which rule, and for what."""
+
+    candidate: Candidate
+    best: Candidate
+    rule: Rule
+    purpose: str  # verify | apply | sweep
+    seed: int
+    sweep_id: int | None = None
+
+
+class _Failed(Exception):
+    """A process that gave no evidence."""
+
+    def __init__(self, at_fault: str, reason: str, trial: Trial | None = None) -> None:
+        super().__init__(reason)
+        self.at_fault = at_fault
+        self.reason = reason
+        self.trial = trial
+
+
+async def compare(engine: Engine, question: Question) -> Comparison:
+    """Ask the gate; the decision and its evidence are stored, its noise learned, the best anchored."""
+    rule = replace(question.rule, deterministic=engine.config.objective.deterministic)
+    question = replace(question, rule=rule)
+    floor_key = f"{engine.contract_id}/{_shape(engine)}"
+    floor = engine.store.floor(floor_key)
+    evidence: list[ProcessEvidence] = []
+    decision: Decision | None = None
+    try:
+        while decision is None:
+            evidence.append(await _process(engine, question, len(evidence) + 1))
+            decision = decide(rule, Channel(tuple(evidence), floor))
+            verdict = decision.verdict if decision else ""
+            engine.tell(GateStep(question.candidate.id, len(evidence), rule.last_look, verdict))
+    except _Failed as failure:
+        return Comparison(None, None, failure.trial, failure.at_fault, failure.reason)
+    except (EvidenceFault, RuleFault) as fault:
+        return Comparison(None, None, None, "target", fault.sentence)
+    if not decision.exact:
+        engine.store.put_floor(floor_key, floor.learn(decision.objective.d, decision.objective.a))
+    for process in evidence:
+        engine.store.add_anchor_value(engine.contract_id, question.best.id, process.best_value)
+    return Comparison(_stored(engine, question, decision, evidence), decision)
+
+
+def _shape(engine: Engine) -> str:
+    return "arms_together" if engine.arms_in_one_process else "process_an_arm"
+
+
+def _stored(
+    engine: Engine, question: Question, decision: Decision, evidence: Sequence[ProcessEvidence]
+) -> DecisionRecord:
+    return engine.store.add_decision(
+        DecisionRecord(
+            contract_id=engine.contract_id,
+            candidate_id=question.candidate.id,
+            best_id=question.best.id,
+            purpose=question.purpose,
+            target=engine.target.name,
+            verdict=decision.verdict,
+            gain=decision.gain,
+            processes=decision.processes,
+            outcome=decision.to_json(),
+            evidence=[process.to_json() for process in evidence],
+            seed=question.seed,
+            created_s=time.time(),
+            actor=engine.actor,
+            sweep_id=question.sweep_id,
+        )
+    )
+
+
+async def _process(engine: Engine, question: Question, number: int) -> ProcessEvidence:
+    """Unit `number` (from 1) of the evidence; an unstable process is run again, never counted."""
+    plan = plan_process(question.rule, question.seed, number)
+    reason = ""
+    for _ in range(PROCESS_TRIES):
+        if engine.arms_in_one_process:
+            evidence, reason = await _three_arms(engine, question, plan)
+        else:
+            evidence, reason = await _process_an_arm(engine, question, plan)
+        if evidence is not None and not evidence.unstable:
+            return evidence
+        engine.tell(Note(f"a process was too unstable to count: {reason}"))
+    raise _Failed("target", f"the machine is too unstable to measure: {reason}")
+
+
+def _arms(question: Question, plan: ProcessPlan) -> list[Candidate]:
+    """Who is loaded as which slot."""
+    of_arm = (question.best, question.best, question.candidate)
+    return [of_arm[arm] for arm in plan.loads]
+
+
+async def _three_arms(
+    engine: Engine, question: Question, plan: ProcessPlan
+) -> tuple[ProcessEvidence | None, str]:
+    best, candidate = Layout(question.best.files), Layout(question.candidate.files)
+    slots = tuple(candidate if arm is question.candidate else best for arm in _arms(question, plan))
+    trial = await run_job(engine, question.candidate, _asked(engine, question), slots, _visits(plan))
+    if trial.outcome.status is Status.UNSTABLE:
+        return None, trial.outcome.reason
+    result = trial.outcome.result or {}
+    arms = result.get("arms")
+    reported: list[JsonObject] = arms if isinstance(arms, list) else []
+    if not trial.ok:
+        raise _Failed(_arm_at_fault(trial, reported, plan), trial.record.reason, trial)
+    if len(reported) != len(slots):
+        raise _Failed(
+            "target",
+            "the benchmark did not report the three arms it was given; is its timing file in use?",
+            trial,
+        )
+    evidence = _arms_evidence(engine, plan.by_arm(reported), result.get("timing") or {})
+    return evidence, unstable_text(evidence, question.rule)
+
+
+def _visits(plan: ProcessPlan) -> str:
+    """The rounds to measure as JSON lines; how many launches fit a visit is the timing file's to see."""
+    seeds = random.Random(f"{plan.seed}/{plan.number}")
+    lines = [
+        json.dumps({"order": list(order), "cases_seed": seeds.getrandbits(32), "launches": None})
+        for order in plan.rounds
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _arm_at_fault(trial: Trial, reported: list[JsonObject], plan: ProcessPlan) -> str:
+    """Whose failure a failed three-arm process is: the candidate's unless an arm of the best failed."""
+    if trial.outcome.status in (Status.INFRA, Status.CANCELLED):
+        return "target"
+    failed = [slot for slot, arm in enumerate(reported) if arm.get("status") not in ("passed", "ok")]
+    return "best" if any(plan.loads[slot] != CANDIDATE_ARM for slot in failed) else "candidate"
+
+
+def _arms_evidence(
+    engine: Engine, arms: tuple[JsonObject, JsonObject, JsonObject], timing: JsonObject
+) -> ProcessEvidence:
+    kind, (best, again, candidate) = _common_kind(arms)
+    instrument = Instrument(kind, str(timing.get("engine", "")), engine.measured_objective())
+    return from_arms(best, again, candidate, instrument, discarded=timing.get("discarded_rounds") or ())
+
+
+def _common_kind(arms: Sequence[JsonObject]) -> tuple[str, list[Mapping[str, Blocks]]]:
+    """The first kind of sample that every case of every arm carries, and each arm's blocks by case."""
+    cases = [case for arm in arms for case in arm["cases"]]
+    of_all = [case.get("samples") or {} for case in cases]
+    shared = [kind for kind in of_all[0] if all(kind in samples for samples in of_all)]
+    if not shared:
+        raise _Failed("target", "the benchmark's cases share no kind of raw samples")
+    kind = shared[0]
+    return kind, [{case["name"]: case["samples"][kind]["blocks"] for case in arm["cases"]} for arm in arms]
+
+
+async def _process_an_arm(
+    engine: Engine, question: Question, plan: ProcessPlan
+) -> tuple[ProcessEvidence | None, str]:
+    """Three processes in random order make one round, for a benchmark that times one candidate."""
+    scores: list[ArmScore] = []
+    for candidate in _arms(question, plan):
+        trial = await run_job(engine, candidate, _asked(engine, question), (Layout(candidate.files),))
+        if trial.outcome.status is Status.UNSTABLE:
+            return None, trial.outcome.reason
+        if not trial.ok:
+            lost = trial.outcome.status in (Status.INFRA, Status.CANCELLED)
+            who = "candidate" if candidate is question.candidate else "best"
+            raise _Failed("target" if lost else who, trial.record.reason, trial)
+        scores.append(_arm_score(engine, trial))
+    instrument = Instrument(engine.config.objective.metric, "published", engine.measured_objective())
+    return from_scores(*plan.by_arm(scores), instrument), ""
+
+
+def _arm_score(engine: Engine, trial: Trial) -> ArmScore:
+    metric = engine.config.objective.metric
+    cases = (trial.outcome.result or {}).get("cases")
+    named = {
+        str(case["name"]): float(case[metric])
+        for case in (cases if isinstance(cases, list) else [])
+        if isinstance(case, dict) and "name" in case and isinstance(case.get(metric), int | float)
+    }
+    return ArmScore(trial.outcome.score or 0.0, named)
+
+
+def _asked(engine: Engine, question: Question) -> Asked:
+    return Asked(engine.config.objective.decide, "gate", sweep_id=question.sweep_id)

@@ -1,0 +1,190 @@
+"""Every operation, declared once."""
+
+from __future__ import annotations
+
+from core.operations.declaration import Argument, Kind, Operation
+
+WARMUP = Argument("warmup", Kind.INTEGER, "warm-up calls, where the command takes them", 20, minimum=0)
+REPEATS = Argument("repeats", Kind.INTEGER, "timed calls, where the command takes them", 50, minimum=1)
+MAX_SCORE = Argument("max_score", Kind.NUMBER, "the objective may not be worse than this")
+DRY_RUN = Argument("dry_run", Kind.FLAG, "only say what would be done", False)
+SEED = Argument("seed", Kind.INTEGER, "seed of all random orders; a new one when not given", minimum=0)
+MODE_FINAL = Argument("mode", Kind.TEXT, "which cases to run", "final")
+REMOTE = Argument(
+    "remote", Kind.TEXT, "run on the configured GPU host: auto, true or false", "auto",
+    choices=("auto", "true", "false"),
+)  # fmt: skip
+TIMEOUT = Argument(
+    "timeout_seconds", Kind.NUMBER, "end the run after so many seconds; the mode's own when not given",
+    minimum=0.001, flag="--timeout",
+)  # fmt: skip
+
+INSPECT = Operation(
+    "inspect_context", ("inspect",),
+    "Show the workspace: objective, cases, files and their seal, the best, the last results.",
+    read_only=True,
+)  # fmt: skip
+
+RUN = Operation(
+    "run_objective", ("run",),
+    "Run the benchmark (or the verifier) once on what the workspace holds, and record it.",
+    (
+        Argument("mode", Kind.TEXT, "which cases to run", "dev"),
+        Argument("verifier", Kind.FLAG, "run the verifier instead of the benchmark", False),
+        WARMUP, REPEATS, REMOTE, TIMEOUT,
+        Argument("workspace_tag", Kind.TEXT, "a word kept with the record of this call", "", flag="--tag"),
+    ),
+)  # fmt: skip
+
+REPEAT = Operation(
+    "repeat_objective", ("repeat",),
+    "Run the objective several times in fresh processes: median, spread, per-case spread.",
+    (
+        MODE_FINAL,
+        Argument("verifier", Kind.FLAG, "run the verifier; the default in final mode"),
+        Argument("runs", Kind.INTEGER, "how many fresh processes", 3, minimum=1, maximum=10),
+        WARMUP, REPEATS, MAX_SCORE,
+        Argument(
+            "restore_on_regression", Kind.FLAG, "go on with a guarded verification, which may restore", False
+        ),
+        DRY_RUN,
+    ),
+)  # fmt: skip
+
+SWEEP_CONFIG = Operation(
+    "sweep_kernel_config", ("sweep", "config"),
+    "Run many configurations, ask the gate about the leaders, and keep the winner if asked to.",
+    (
+        Argument("mode", Kind.TEXT, "the mode that screens", "dev"),
+        Argument("verifier", Kind.FLAG, "screen with the verifier", False),
+        Argument("warmup", Kind.INTEGER, "warm-up calls, where the command takes them", 5, minimum=0),
+        Argument("repeats", Kind.INTEGER, "timed calls, where the command takes them", 15, minimum=1),
+        Argument("keep_best", Kind.FLAG, "make a winner the best, and write it into the workspace", False),
+        Argument("configs", Kind.OBJECTS, "configurations to run, each a JSON object", (), flag="--config"),
+        Argument("knobs", Kind.KNOBS, "values to cross, by knob: NAME=V1,V2; all declared ones by default",
+                 None, flag="--set"),
+        Argument("num_warps", Kind.SCALARS, "the same for the knob num_warps", None),
+        Argument("num_stages", Kind.SCALARS, "the same for the knob num_stages", None),
+        Argument("block_size", Kind.SCALARS, "the same for the knob block_size", None),
+        Argument("max_configs", Kind.INTEGER, "run at most so many; a seeded sample of a larger space",
+                 120, minimum=1, maximum=100_000),
+        Argument("finalists", Kind.INTEGER, "leaders the gate is asked about", 3, minimum=1, maximum=32),
+        Argument("max_seconds", Kind.NUMBER, "stop screening after so many seconds", minimum=1),
+        SEED, DRY_RUN,
+    ),
+)  # fmt: skip
+
+VERIFY = Operation(
+    "guarded_final_verify", ("verify",),
+    "Verify what the workspace holds: keep it if better than the best, restore the best if it regressed.",
+    (
+        MODE_FINAL,
+        Argument("verifier", Kind.FLAG, "verify with the verifier", True),
+        WARMUP, REPEATS, MAX_SCORE,
+        Argument("restore_on_regression", Kind.FLAG, "put the best back when this regressed", True),
+        Argument("restore_files", Kind.TEXTS, "restore only these mutable files", ()),
+        SEED, DRY_RUN,
+    ),
+)  # fmt: skip
+
+RESTORE = Operation(
+    "restore_best_checkpoint", ("restore",),
+    "Write the best checkpoint's files back into the workspace; what they replace is kept.",
+    (
+        Argument("files", Kind.TEXTS, "only these mutable files", ()),
+        Argument("checkpoint", Kind.TEXT, "another checkpoint than the best, by its id", ""),
+        DRY_RUN,
+    ),
+)  # fmt: skip
+
+RANK = Operation(
+    "rank_history", ("rank",),
+    "Rank the recorded candidates of the workspace's contract by their score.",
+    (
+        Argument("history_path", Kind.TEXT, "rank another workspace's history", ""),
+        Argument("mode", Kind.TEXT, "of this mode; the deciding one by default", ""),
+        Argument("top_n", Kind.INTEGER, "how many", 10, minimum=1, maximum=10_000),
+    ),
+    read_only=True,
+)  # fmt: skip
+
+APPLY = Operation(
+    "apply_candidate", ("apply",),
+    "Write a candidate into the workspace, once it passed the final verification and the gate.",
+    (
+        Argument("config", Kind.OBJECT, "knobs to set on the best, as a JSON object", None),
+        Argument("trial", Kind.INTEGER, "the candidate of this trial", minimum=1),
+        Argument("candidate", Kind.TEXT, "a candidate or checkpoint, by the beginning of its id", ""),
+        Argument("dry_run", Kind.FLAG, "only say what would be written", True),
+        Argument("require_final_pass", Kind.FLAG, "the final verification must pass", True),
+        Argument("require_improvement", Kind.FLAG, "the gate must call it faster", True),
+        SEED,
+    ),
+)  # fmt: skip
+
+RESULT = Operation(
+    "update_result_json", ("result",),
+    "Write score, verification and notes into a result file (metrics.<objective>, metrics.score).",
+    (
+        Argument("result_path", Kind.TEXT, "the file", "result.json", positional=True),
+        Argument("status", Kind.TEXT, "status to write", None),
+        Argument("verified", Kind.FLAG, "whether the score was verified; known from the best by default"),
+        Argument("score", Kind.NUMBER, "score to write; the best's by default"),
+        Argument("best_us", Kind.NUMBER, "the same, under its name for times"),
+        Argument("summary", Kind.TEXT, "one sentence", None),
+        Argument("verification", Kind.OBJECT, "fields of the verification", None),
+        Argument("reflection", Kind.OBJECT, "fields of the reflection", None),
+        Argument("used_harness_tools", Kind.TEXTS, "tools that were used", None, flag="--used-tool"),
+        Argument("used_harness_artifacts", Kind.TEXTS, "artifacts used", None, flag="--used-artifact"),
+    ),
+)  # fmt: skip
+
+INIT = Operation(
+    "init_workspace", ("init",),
+    "Make a workspace of a folder: infer its kerneldeck.toml, or lay a template out.",
+    (
+        Argument("folder", Kind.TEXT, "the folder", ".", positional=True),
+        Argument("template", Kind.TEXT, "lay this shipped workspace out there", ""),
+        Argument("benchmark", Kind.TEXT, "the benchmark's file, when it cannot be told", ""),
+        Argument("verifier", Kind.TEXT, "the verifier's file, when it cannot be told", ""),
+        Argument("config", Kind.TEXT, "the JSON config or plan, when it cannot be told", ""),
+        Argument("metric", Kind.TEXT, "the score's key, when it cannot be told", ""),
+        Argument("timing", Kind.FLAG, "also lay the timing file in, for a benchmark that will use it", False),
+        Argument("dev_run", Kind.FLAG, "run the benchmark once to see what it prints", True),
+        DRY_RUN,
+    ),
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+RESEAL = Operation(
+    "reseal_workspace", ("reseal",),
+    "Accept changed protected files: show the difference, make a new contract, measure the old best in it.",
+    (DRY_RUN,),
+    people_only=True,
+)  # fmt: skip
+
+GC = Operation(
+    "collect_garbage", ("gc",),
+    "Free space: oldest samples, unreachable contents and left-over staging beyond their quotas.",
+    (
+        Argument("samples_mb", Kind.NUMBER, "quota for samples and captured output", 2000.0, minimum=0),
+        Argument("blobs_mb", Kind.NUMBER, "quota for contents no checkpoint needs", 500.0, minimum=0),
+        Argument("staging_mb", Kind.NUMBER, "quota for staging folders and linked copies", 1000.0, minimum=0),
+        DRY_RUN,
+    ),
+)  # fmt: skip
+
+UNLOCK = Operation(
+    "release_lock", ("unlock",),
+    "Release a lock that another machine left on a workspace on a network file system.",
+    people_only=True,
+)  # fmt: skip
+
+OPERATIONS = (
+    INSPECT, RUN, REPEAT, SWEEP_CONFIG, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC, UNLOCK,
+)  # fmt: skip
+
+
+def operation_named(operation_id: str) -> Operation | None:
+    return next((operation for operation in OPERATIONS if operation.id == operation_id), None)

@@ -1,0 +1,127 @@
+"""One trial from its row to its outcome: begun in the store before it runs, ended there whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from core.engine import Engine
+from core.errors import ArgumentFault
+from core.events import TrialBegan, TrialEnded
+from core.records import Candidate, TrialRecord
+from core.targets.job import Job, Layout, Outcome
+from core.words import Status
+from core.workspace.config import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a trial beside its candidate.
+
+    `warmup` and `repeats` reach the command only where the toml names flags for them.
+    """
+
+    mode: str
+    purpose: str
+    verifier: bool = False
+    warmup: int | None = None
+    repeats: int | None = None
+    timeout_s: float | None = None
+    sweep_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An ended trial: its row and the outcome behind it."""
+
+    record: TrialRecord
+    outcome: Outcome
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.status is Status.OK
+
+
+async def run_trial(engine: Engine, candidate: Candidate, asked: Asked) -> Trial:
+    """Run the candidate alone, once, from nothing."""
+    return await run_job(engine, candidate, asked, (Layout(candidate.files),))
+
+
+async def run_job(
+    engine: Engine, candidate: Candidate, asked: Asked, slots: tuple[Layout, ...], visits: str = ""
+) -> Trial:
+    """Run one process for the candidate; several slots when it measures the best beside it."""
+    mode = mode_named(engine, asked.mode)
+    verifier = asked.verifier and bool(mode.verifier)
+    record = _begin(engine, candidate, asked, verifier)
+    job = Job(
+        command=_command(engine, mode, verifier, asked),
+        mode=mode.name,
+        timeout_s=asked.timeout_s or mode.timeout_s,
+        slots=slots,
+        output_dir=engine.outputs / str(record.id),
+        visits=visits,
+        needs_score=not verifier,
+    )
+    try:
+        outcome = await engine.target.run(job)
+    except asyncio.CancelledError:
+        _end(engine, record, Outcome(Status.CANCELLED, "cancelled"))
+        raise
+    return Trial(_end(engine, record, outcome), outcome)
+
+
+def mode_named(engine: Engine, name: str) -> Mode:
+    """The mode of that name; ArgumentFault names those there are."""
+    mode = engine.config.modes.get(name)
+    if mode is None:
+        raise ArgumentFault(f"there is no mode {name!r}", f"modes: {', '.join(engine.config.modes)}")
+    return mode
+
+
+def _begin(engine: Engine, candidate: Candidate, asked: Asked, verifier: bool) -> TrialRecord:
+    engine.store.add_candidate(candidate)
+    record = engine.store.begin_trial(
+        TrialRecord(
+            candidate_id=candidate.id,
+            contract_id=engine.contract_id,
+            mode=asked.mode,
+            purpose=asked.purpose,
+            target=engine.target.name,
+            actor=engine.actor,
+            verifier=verifier,
+            overlay=candidate.overlay,
+            started_s=time.time(),
+            sweep_id=asked.sweep_id,
+        )
+    )
+    engine.tell(TrialBegan(record))
+    return record
+
+
+def _end(engine: Engine, record: TrialRecord, outcome: Outcome) -> TrialRecord:
+    reason = "; ".join(part for part in (outcome.reason, *outcome.notes) if part)
+    ended = replace(
+        record,
+        status=outcome.status,
+        reason=reason,
+        stage=outcome.stage,
+        score=outcome.score,
+        duration_s=outcome.duration_s,
+        exit_code=outcome.exit_code,
+        channel=outcome.channel,
+        output_dir=str(record.id),
+    )
+    engine.store.end_trial(ended, outcome.result)
+    engine.tell(TrialEnded(ended))
+    return ended
+
+
+def _command(engine: Engine, mode: Mode, verifier: bool, asked: Asked) -> tuple[str, ...]:
+    command = mode.verifier if verifier else mode.benchmark
+    options = engine.config.options
+    for flag, value in ((options.warmup, asked.warmup), (options.repeats, asked.repeats)):
+        if flag and value is not None:
+            command = (*command, flag, str(value))
+    return command

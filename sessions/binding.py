@@ -1,0 +1,107 @@
+"""Binds each declared operation to what carries it out, and records every call."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import ArgumentFault, KerneldeckError
+from core.operations.arguments import bind
+from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operation_named
+from core.operations.declaration import Answer, Operation
+from core.records import OperationRecord
+from core.words import JsonObject
+from sessions.session import Caller, Session, Tell, open_reading, open_session
+
+# Modules are named, not imported: `kerneldeck rank` has no use for the sweep's.
+HANDLERS = {
+    "inspect_context": "sessions.handlers.inspect",
+    "rank_history": "sessions.handlers.inspect",
+    "run_objective": "sessions.handlers.run",
+    "repeat_objective": "sessions.handlers.run",
+    "sweep_kernel_config": "sessions.handlers.sweep",
+    "guarded_final_verify": "sessions.handlers.verify",
+    "restore_best_checkpoint": "sessions.handlers.restore",
+    "apply_candidate": "sessions.handlers.restore",
+    "update_result_json": "sessions.handlers.result",
+    "init_workspace": "sessions.handlers.init",
+    "reseal_workspace": "sessions.handlers.upkeep",
+    "collect_garbage": "sessions.handlers.upkeep",
+    "release_lock": "sessions.handlers.upkeep",
+}
+Handler = Callable[[Any, JsonObject], Any]
+
+
+def handler_of(operation: Operation) -> Handler:
+    handler: Handler = getattr(importlib.import_module(HANDLERS[operation.id]), operation.id)
+    return handler
+
+
+def declared(operation_id: str) -> Operation:
+    """The operation of that id; ArgumentFault names those there are."""
+    operation = operation_named(operation_id)
+    if operation is None:
+        raise ArgumentFault(
+            f"there is no operation {operation_id!r}",
+            f"operations: {', '.join(one.id for one in OPERATIONS)}",
+        )
+    return operation
+
+
+async def call(
+    operation: Operation, given: Mapping[str, object], start: Path, caller: Caller, tell: Tell
+) -> Answer:
+    """Carry an operation out on the workspace at or above `start`, as `caller`.
+
+    Raises KerneldeckError for what cannot be done; a failed trial is in the answer, not an error.
+    """
+    arguments = bind(operation, given)
+    if operation is INIT:
+        answer: Answer = await handler_of(operation)(_folder(start, arguments["folder"]), arguments)
+        return answer
+    if operation.read_only or operation is UNLOCK:
+        with open_reading(start) as reading:
+            looked: Answer = handler_of(operation)(reading, arguments)
+            return looked
+    with open_session(start, caller, tell, reseal=operation is RESEAL) as session:
+        return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
+
+
+def _folder(start: Path, name: str) -> Path:
+    folder = Path(name).expanduser()
+    return (folder if folder.is_absolute() else start / folder).resolve()
+
+
+async def _recorded(
+    session: Session, operation: Operation, arguments: JsonObject, work: Awaitable[Answer]
+) -> Answer:
+    """Whatever comes of the work, its call is a row and nothing of it still runs."""
+    began_s = time.time()
+    outcome, exit_code = "failed", 1
+    try:
+        answer = await work
+        outcome, exit_code = "done", answer.exit_code
+        return answer
+    except KerneldeckError as error:
+        outcome, exit_code = error.code, error.exit_code
+        raise
+    except asyncio.CancelledError:
+        outcome, exit_code = "cancelled", 130
+        raise
+    finally:
+        await session.engine.target.close()
+        session.store.add_operation(
+            OperationRecord(
+                operation.id,
+                session.engine.actor,
+                arguments,
+                began_s,
+                time.time() - began_s,
+                outcome,
+                exit_code,
+            )
+        )

@@ -1,0 +1,1 @@
+"""The operations carried out: one module an operation, bound to its id in `sessions.binding`."""

@@ -1,0 +1,109 @@
+"""init_workspace: a kerneldeck.toml by looking, or a shipped workspace laid out."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from core.workspace.templates import lay_out, lay_timing_file
+
+from core.errors import ArgumentFault, ConfigFault
+from core.operations.declaration import Answer
+from core.targets.local import probe_environment
+from core.targets.supervisor_client import SupervisorClient
+from core.words import JsonObject
+from core.workspace.config import CONFIG_NAME
+from core.workspace.infer import Choices, Inference, Probe, ProbeOutput, infer, write_new
+from core.workspace.needed import needed_files
+from core.workspace.toml_writer import to_toml
+
+LARGE_BYTES = 50_000_000
+
+
+async def init_workspace(folder: Path, arguments: JsonObject) -> Answer:
+    """Nothing that exists is overwritten, whatever is asked."""
+    if arguments["template"]:
+        return _template(folder, arguments)
+    if (folder / CONFIG_NAME).exists():
+        raise ConfigFault(f"{folder} has a {CONFIG_NAME} already", "edit it, or move it away first")
+    choices = Choices(*(arguments[name] for name in ("benchmark", "verifier", "config", "metric")))
+    found = await _inferred(folder, choices, arguments["dev_run"])
+    content = _content(folder, found)
+    if found.config is None:
+        return Answer({"outcome": "not_enough", **content}, 2)
+    content["toml"] = to_toml(found.config)
+    if arguments["dry_run"]:
+        return Answer({"outcome": "dry_run", **content})
+    content["written"] = [str(write_new(folder, found.config))]
+    if arguments["timing"]:
+        content["written"].append(str(lay_timing_file(folder)))
+    return Answer({"outcome": "written", **content})
+
+
+def _template(folder: Path, arguments: JsonObject) -> Answer:
+    if arguments["dry_run"]:
+        raise ArgumentFault("a template is laid out or not; there is nothing to try", "leave out --dry-run")
+    written = lay_out(arguments["template"], folder)
+    content = {"outcome": "written", "folder": str(folder), "written": [str(path) for path in written],
+               "next": [f"cd {folder}", "kerneldeck inspect", "kerneldeck run"]}  # fmt: skip
+    return Answer(content)
+
+
+def _content(folder: Path, found: Inference) -> JsonObject:
+    warnings = []
+    if found.file_bytes > LARGE_BYTES:
+        megabytes = found.file_bytes / 1_000_000
+        warnings.append(
+            f"every trial needs {found.file_count} files, {megabytes:.0f} MB; leave out what it does not "
+            'need with files.needed = ["…"]'
+        )
+    return {
+        "folder": str(folder),
+        "findings": [asdict(finding) for finding in found.findings],
+        "open_points": list(found.open_points),
+        "files": found.file_count,
+        "file_bytes": found.file_bytes,
+        "warnings": warnings,
+        "next": ["kerneldeck inspect", "kerneldeck run"],
+    }
+
+
+async def _inferred(folder: Path, choices: Choices, dev_run: bool) -> Inference:
+    """Inference runs beside the loop, so that its probes can use the supervisor on it."""
+    if not dev_run:
+        return await asyncio.to_thread(infer, folder, None, choices)
+    supervisor = SupervisorClient()
+    with tempfile.TemporaryDirectory(prefix="kerneldeck-init-") as scratch:
+        probe = _probe(folder, Path(scratch), supervisor)
+        try:
+            return await asyncio.to_thread(infer, folder, probe, choices)
+        finally:
+            await supervisor.close()
+
+
+def _probe(folder: Path, scratch: Path, supervisor: SupervisorClient) -> Probe:
+    """Runs a command of the folder in a throw-away copy of it, under a watchdog."""
+    loop = asyncio.get_running_loop()
+
+    def probe(command: tuple[str, ...], timeout_s: float) -> ProbeOutput:
+        copy = scratch / "copy"
+        if not copy.exists():
+            for name in needed_files(folder):
+                place = copy / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(folder / name, place)
+        stdout = scratch / "stdout"
+        request: JsonObject = {
+            "argv": list(command), "cwd": str(copy), "env": probe_environment(), "wall_s": timeout_s,
+            "grace_s": 1.0, "stdout": str(stdout), "stderr": str(scratch / "stderr"),
+        }  # fmt: skip
+        reply = asyncio.run_coroutine_threadsafe(supervisor.run(request), loop).result()
+        if "failure" in reply:
+            return ProbeOutput("", None, str(reply["failure"]))
+        note = "" if reply["ended_by"] == "itself" else f"ended by {reply['ended_by']}"
+        return ProbeOutput(stdout.read_text("utf-8", "replace"), reply["exit_code"], note)
+
+    return probe

@@ -1,0 +1,204 @@
+"""inspect_context and rank_history: looking without touching."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.candidates import read_config, value_at
+from core.errors import ConfigFault, StorageFault
+from core.operations.declaration import Answer
+from core.space import Space
+from core.words import JsonObject
+from core.workspace.needed import needed_files, total_bytes
+from sessions.reports import checkpoint_json, record_json
+from sessions.session import Reading, open_reading
+from sessions.workspace_files import WorkspaceFiles
+
+LATEST = 5
+
+
+def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
+    """Everything a person or an agent needs to know before touching the workspace."""
+    config = reading.workspace.config
+    objective = config.objective
+    content: JsonObject = {
+        "workspace": config.name,
+        "folder": str(reading.workspace.root),
+        "objective": {
+            "metric": objective.metric,
+            "direction": objective.direction,
+            "decides": objective.decide,
+            "unit": objective.unit,
+            "aggregate": objective.aggregate,
+            "deterministic": objective.deterministic,
+            "target": objective.target,
+        },
+        "modes": {name: {"benchmark": list(mode.benchmark), "verifier": list(mode.verifier),
+                         "timeout_s": mode.timeout_s} for name, mode in config.modes.items()},
+        "contract": reading.contract_id,
+        "target": reading.contract["target"],
+        "files": _files(reading),
+        "space": _space(reading),
+        "best": None,
+        "latest": [],
+        "history": {},
+    }  # fmt: skip
+    if reading.store is not None:
+        store = reading.store
+        content["best"] = checkpoint_json(store.best(reading.contract_id))
+        content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
+        counts = store.counts_by_status(reading.contract_id)
+        content["history"] = {str(status or "running"): count for status, count in counts.items()}
+        content["other_contracts"] = _other_bests(reading)
+    content["next"] = _next(content)
+    return Answer(content)
+
+
+def _files(reading: Reading) -> JsonObject:
+    workspace = reading.workspace
+    files = WorkspaceFiles(workspace.root)
+    mutable = {name: files.version(name) for name in workspace.config.files.mutable}
+    best = reading.store.best(reading.contract_id) if reading.store else None
+    sealed = reading.sealed
+    needed = needed_files(workspace.root, workspace.config.files.needed)
+    return {
+        "mutable": [
+            {"name": name, "sha256": version.sha256 if version else None,
+             "as_best": bool(best and best.files.get(name) == version)}
+            for name, version in mutable.items()
+        ],
+        "protected": [
+            {"name": name, "sha256": version.sha256, "sealed": sealed is None or sealed.get(name) == version}
+            for name, version in reading.protected.items()
+        ],
+        "needed": len(needed),
+        "needed_bytes": total_bytes(workspace.root, needed),
+    }  # fmt: skip
+
+
+def _space(reading: Reading) -> JsonObject:
+    """Knobs with their legal values and what the config file holds now."""
+    config = reading.workspace.config
+    space = Space.of(config)
+    current = _current_config(reading)
+    held = {knob.name: value_at(current, knob.name) for knob in space.knobs}
+    now = {name: value for name, value in held.items() if value is not None}
+    knobs = [{"name": knob.name, "values": list(knob.values), "now": held[knob.name]} for knob in space.knobs]
+    return {
+        "knobs": knobs,
+        "constraints": list(config.constraints),
+        "combinations": space.raw_count() if knobs else 0,
+        "faults": space.faults(now),
+    }
+
+
+def _current_config(reading: Reading) -> JsonObject:
+    """The config file's object; empty when it is missing or broken (which a run will say)."""
+    config_file = reading.workspace.config.config_file
+    if not config_file:
+        return {}
+    read = WorkspaceFiles(reading.workspace.root).read(config_file)
+    if read is None:
+        return {}
+    try:
+        return read_config({config_file: read.version}, _OneContent(read.content), config_file)
+    except ConfigFault:
+        return {}
+
+
+class _OneContent:
+    """A single file's content as blobs, for reading without storing."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def put(self, content: bytes) -> str:
+        raise AssertionError("reading stores nothing")
+
+    def get(self, sha256: str) -> bytes:
+        return self._content
+
+
+def _other_bests(reading: Reading) -> list[JsonObject]:
+    """Bests of earlier contracts: offered for measuring again, never forgotten."""
+    assert reading.store is not None
+    found = []
+    for contract in reading.store.contracts():
+        if contract.id == reading.contract_id:
+            continue
+        best = reading.store.best(contract.id)
+        if best is not None:
+            found.append(
+                {"contract": contract.id, "checkpoint": best.id, "score": best.anchor,
+                 "differs": _difference(contract.description, reading.contract)}
+            )  # fmt: skip
+    return found
+
+
+def _difference(before: JsonObject, now: JsonObject) -> list[str]:
+    changed = [key for key in now if key != "target" and before.get(key) != now[key]]
+    old_target = before.get("target") or {}
+    return changed + [key for key, value in now["target"].items() if old_target.get(key) != value]
+
+
+def _next(content: JsonObject) -> list[str]:
+    if any(not file["sealed"] for file in content["files"]["protected"]):
+        return ["kerneldeck reseal"]
+    if content["best"] is None:
+        return ["kerneldeck run", "kerneldeck verify"]
+    if all(file["as_best"] for file in content["files"]["mutable"]):
+        return ["kerneldeck sweep config --keep-best"] if content["space"]["knobs"] else ["kerneldeck run"]
+    return ["kerneldeck verify", "kerneldeck restore"]
+
+
+def rank_history(reading: Reading, arguments: JsonObject) -> Answer:
+    """The recorded candidates, best first; only one contract's scores are comparable."""
+    if arguments["history_path"]:
+        with open_reading(_folder_of(arguments["history_path"])) as other:
+            return _rank(other, arguments)
+    return _rank(reading, arguments)
+
+
+def _folder_of(path: str) -> Path:
+    """The workspace a history path belongs to: its folder, or a file or state folder in it."""
+    place = Path(path).expanduser().resolve()
+    if not place.exists():
+        raise StorageFault(f"{path} does not exist", "name the folder of a workspace")
+    return place if place.is_dir() else place.parent
+
+
+def _rank(reading: Reading, arguments: JsonObject) -> Answer:
+    objective = reading.workspace.config.objective
+    mode = arguments["mode"] or objective.decide
+    if mode not in reading.workspace.config.modes:
+        raise ConfigFault(f"there is no mode {mode!r}", f"modes: {', '.join(reading.workspace.config.modes)}")
+    rows: list[JsonObject] = []
+    if reading.store is not None:
+        best = reading.store.best(reading.contract_id)
+        for place, row in enumerate(
+            reading.store.rank(reading.contract_id, mode, arguments["top_n"], objective.direction), 1
+        ):
+            rows.append(
+                {
+                    "rank": place,
+                    "trial": row.trial_id,
+                    "candidate": row.candidate_id,
+                    "median_score": row.median,
+                    "best_score": row.score,
+                    "count": row.count,
+                    "provisional": row.count == 1 and not objective.deterministic,
+                    "config": row.overlay,
+                    "verifier": row.verifier,
+                    "is_best": best is not None and best.id == row.candidate_id,
+                    "started_s": row.started_s,
+                }
+            )
+    content: JsonObject = {
+        "mode": mode,
+        "metric": objective.metric,
+        "unit": objective.unit,
+        "direction": objective.direction,
+        "contract": reading.contract_id,
+        "rows": rows,
+    }
+    return Answer(content)

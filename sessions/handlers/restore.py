@@ -1,0 +1,178 @@
+"""restore_best_checkpoint and apply_candidate: the two ways in which the workspace's files change."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TypeVar
+
+from core.candidates import with_overlay
+from core.decide import Comparison, Question, compare
+from core.errors import ArgumentFault, WorkFault
+from core.guard import Settings, checkpoint_of, chosen_files, restore_files, verify_candidate
+from core.measure.rule import PERSON
+from core.operations.declaration import Answer
+from core.records import Candidate, Checkpoint, FileSet
+from core.space import Space
+from core.words import JsonObject
+from sessions.handlers.run import exit_code_of_trial
+from sessions.handlers.verify import SEED_BITS, person_rule
+from sessions.reports import comparison_json, trial_json
+from sessions.session import Session
+
+SHORTEST_PREFIX = 4
+T = TypeVar("T")
+
+
+async def restore_best_checkpoint(session: Session, arguments: JsonObject) -> Answer:
+    """Write a checkpoint's files back; what they replace is kept as contents of the journal."""
+    engine = session.engine
+    checkpoint = _checkpoint(session, arguments["checkpoint"])
+    found = engine.files.current()
+    wanted = chosen_files(checkpoint.files, found, arguments["files"])
+    changed = _changed(wanted, found)
+    content: JsonObject = {"checkpoint": checkpoint.id, "files": changed}
+    if arguments["dry_run"]:
+        return Answer({"dry_run": True, **content})
+    if changed:
+        restore_files(engine, wanted, found, "restored by hand")
+    return Answer({"outcome": "restored" if changed else "unchanged", **content})
+
+
+def _checkpoint(session: Session, prefix: str) -> Checkpoint:
+    contract = session.engine.contract_id
+    if not prefix:
+        best = session.store.best(contract)
+        if best is not None:
+            return best
+        others = len(session.store.checkpoints())
+        hint = "verify what the workspace holds first: kerneldeck verify"
+        if others:
+            hint = f"{others} of other contracts can be named with --checkpoint; see: kerneldeck inspect"
+        raise WorkFault("no best stands for this contract yet", hint)
+    found = {one.id: one for one in session.store.checkpoints() if one.id.startswith(prefix)}
+    return _only(list(found.values()), prefix, "checkpoint")
+
+
+async def apply_candidate(session: Session, arguments: JsonObject) -> Answer:
+    """Verification first, then the gate, then the files; a dry run ends before anything runs."""
+    engine = session.engine
+    candidate = _named_candidate(session, arguments)
+    found = engine.files.current()
+    content: JsonObject = {"candidate": candidate.id, "files": _changed(candidate.files, found)}
+    if arguments["dry_run"]:
+        return Answer({"dry_run": True, "outcome": "dry_run", **content})
+    settings = _settings(session, arguments)
+    final = await verify_candidate(engine, candidate, settings)
+    content["final"] = trial_json(session, final)
+    if not final.ok and arguments["require_final_pass"]:
+        reason = f"the final verification ended {final.outcome.status}: {final.record.reason}"
+        return Answer({"outcome": "refused", "reason": reason, **content}, exit_code_of_trial(final))
+    best = session.store.best(engine.contract_id)
+    comparison = await _gate(session, candidate, best, settings) if final.ok else None
+    content["gate"] = comparison_json(session, comparison)
+    refusal, code = _refusal(comparison, best, candidate, arguments["require_improvement"])
+    if refusal:
+        return Answer({"outcome": "refused", "reason": refusal, **content}, code)
+    better = comparison is not None and comparison.decision is not None and comparison.decision.accepted
+    if final.ok and (better or best is None):
+        decision_id = comparison.record.id if comparison and comparison.record else None
+        session.store.keep(checkpoint_of(engine, candidate, final), decision_id)
+        content["best"] = candidate.id
+    restore_files(engine, candidate.files, found, f"applied candidate {candidate.id[:12]}")
+    return Answer({"outcome": "applied", **content})
+
+
+def _settings(session: Session, arguments: JsonObject) -> Settings:
+    seed = arguments["seed"]
+    return Settings(
+        rule=person_rule(session.engine, PERSON),
+        seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        mode=session.engine.config.objective.decide,
+        purpose="apply",
+    )
+
+
+async def _gate(
+    session: Session, candidate: Candidate, best: Checkpoint | None, settings: Settings
+) -> Comparison | None:
+    if best is None or best.id == candidate.id:
+        return None
+    standing = Candidate(best.files, best.overlay)
+    return await compare(session.engine, Question(candidate, standing, settings.rule, "apply", settings.seed))
+
+
+def _refusal(
+    comparison: Comparison | None, best: Checkpoint | None, candidate: Candidate, must_improve: bool
+) -> tuple[str, int]:
+    """Why the gate lets it not through, and the exit code; the best itself always may be applied."""
+    if comparison is None:
+        nothing_to_beat = best is None or best.id == candidate.id
+        return ("", 0) if nothing_to_beat or not must_improve else ("the final verification failed", 1)
+    decision = comparison.decision
+    if decision is None:
+        return f"no verdict: {comparison.reason}", 3 if comparison.at_fault == "target" else 1
+    if decision.accepted:
+        return "", 0
+    if must_improve:
+        return "the gate does not call it faster than the best", 5 if decision.reason == "looks_spent" else 1
+    if decision.verdict == "slower" or decision.restore:
+        return "the gate calls it slower than the best", 1
+    return "", 0
+
+
+def _named_candidate(session: Session, arguments: JsonObject) -> Candidate:
+    given = [name for name in ("config", "trial", "candidate") if arguments[name]]
+    if len(given) != 1:
+        raise ArgumentFault(
+            "say which candidate: exactly one of config, trial, candidate",
+            "for example: kerneldeck apply --trial 12, or --config '{\"num_warps\": 4}'",
+        )
+    if arguments["config"]:
+        return _from_config(session, arguments["config"])
+    if arguments["trial"]:
+        trial = session.store.trial(arguments["trial"])
+        if trial is None:
+            raise ArgumentFault(f"there is no trial #{arguments['trial']}", "see: kerneldeck rank")
+        return _stored(session, trial.candidate_id)
+    ids = [found.id for found in session.store.checkpoints()] + session.store.candidate_ids(
+        arguments["candidate"]
+    )
+    matching = sorted({one for one in ids if one.startswith(arguments["candidate"])})
+    return _stored(session, _only(matching, arguments["candidate"], "candidate"))
+
+
+def _from_config(session: Session, overlay: JsonObject) -> Candidate:
+    engine = session.engine
+    faults = Space.of(engine.config).faults(overlay)
+    if faults:
+        raise ArgumentFault(faults[0], "; ".join(faults[1:]))
+    best = session.store.best(engine.contract_id)
+    base: FileSet = best.files if best else engine.files.current()
+    return with_overlay(base, session.store.blobs, engine.config.config_file, overlay)
+
+
+def _stored(session: Session, candidate_id: str) -> Candidate:
+    candidate = session.store.candidate(candidate_id)
+    if candidate is not None:
+        return candidate
+    checkpoint = session.store.checkpoint(candidate_id)
+    if checkpoint is None:
+        raise WorkFault(f"candidate {candidate_id[:12]} is no longer in the store")
+    return Candidate(checkpoint.files, checkpoint.overlay)
+
+
+def _only(found: list[T], prefix: str, what: str) -> T:
+    if len(prefix) < SHORTEST_PREFIX:
+        raise ArgumentFault(
+            f"{prefix!r} is too short", f"give at least {SHORTEST_PREFIX} characters of the id"
+        )
+    if len(found) != 1:
+        many = "several" if found else "no"
+        raise ArgumentFault(
+            f"{many} {what} begins with {prefix!r}", "see: kerneldeck inspect, kerneldeck rank"
+        )
+    return found[0]
+
+
+def _changed(wanted: FileSet, found: FileSet) -> list[str]:
+    return sorted(path for path in {*wanted, *found} if wanted.get(path) != found.get(path))

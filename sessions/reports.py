@@ -1,0 +1,91 @@
+"""Records as the JSON objects that every face shows."""
+
+from __future__ import annotations
+
+from core.decide import Comparison
+from core.measure.anchor import Anchor
+from core.measure.texts import noise_warning, process_text, score_text, verdict_text
+from core.records import Checkpoint, TrialRecord
+from core.trials import Trial
+from core.words import JsonObject
+from sessions.session import Session
+
+SHOWN_CASE_KEYS = 12
+
+
+def trial_json(session: Session, trial: Trial) -> JsonObject:
+    """A trial with the whole result of its command, and the objective mirrored under `score`."""
+    content = record_json(trial.record)
+    objective = session.engine.config.objective
+    content |= {
+        "metric": objective.metric,
+        "unit": objective.unit,
+        "provisional": not objective.deterministic,
+        "output": str(session.place.output_of(trial.record.id)),
+        "result": trial.outcome.result,
+    }
+    return content
+
+
+def record_json(record: TrialRecord) -> JsonObject:
+    """A trial's row; ids whole, times in seconds."""
+    return {
+        "trial": record.id,
+        "candidate": record.candidate_id,
+        "status": record.status,
+        "reason": record.reason,
+        "stage": record.stage,
+        "score": record.score,
+        "mode": record.mode,
+        "verifier": record.verifier,
+        "purpose": record.purpose,
+        "target": record.target,
+        "config": record.overlay,
+        "duration_s": record.duration_s,
+        "exit_code": record.exit_code,
+        "channel": record.channel,
+    }
+
+
+def checkpoint_json(session_best: Checkpoint | None) -> JsonObject | None:
+    if session_best is None:
+        return None
+    return {
+        "checkpoint": session_best.id,
+        "score": session_best.anchor,
+        "config": session_best.overlay,
+        "files": sorted(session_best.files),
+        "since_s": session_best.created_s,
+        "trial": session_best.trial_id,
+    }
+
+
+def comparison_json(session: Session, comparison: Comparison | None) -> JsonObject | None:
+    """A decision with its sentence, its figures and its evidence in short; None when none was asked for."""
+    if comparison is None:
+        return None
+    decision, record = comparison.decision, comparison.record
+    if decision is None or record is None:
+        return {"verdict": None, "reason": comparison.reason, "at_fault": comparison.at_fault}
+    anchor = Anchor(tuple(session.store.anchor_values(record.contract_id, record.best_id)))
+    unit = session.engine.config.objective.unit
+    return {
+        "decision": record.id,
+        "candidate": record.candidate_id,
+        "best": record.best_id,
+        "verdict": decision.verdict,
+        "accepted": decision.accepted,
+        "reason": decision.reason,
+        "text": verdict_text(decision),
+        "evidence": process_text(decision),
+        "score": score_text(anchor, decision, unit),
+        "gain": decision.gain,
+        "interval": list(decision.interval),
+        "at_least": decision.at_least,
+        "processes": decision.processes,
+        "noise": decision.noise,
+        "blocked_by": list(decision.blocked),
+        "exact": decision.exact,
+        "seed": record.seed,
+        "warning": noise_warning(decision),
+    }

@@ -1,0 +1,169 @@
+"""A workspace opened: for reading beside anybody, for writing as its only holder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.engine import Engine, contract_id, contract_of
+from core.errors import ConfigFault, SealFault
+from core.events import Event, Note
+from core.records import FileSet, FileVersion
+from core.targets.local import LocalTarget, local_facts
+from core.targets.staging import Materials, Staging
+from core.words import JsonObject
+from core.workspace.config import CONFIG_NAME, Workspace
+from core.workspace.needed import needed_files
+from core.workspace.toml_reader import read_workspace
+from sessions.journal import JournaledFiles
+from sessions.lock import hold
+from sessions.recovery import recover
+from sessions.state_dir import StatePlace, locate
+from sessions.store import SessionStore, open_read, open_write
+from sessions.workspace_files import WorkspaceFiles
+
+Tell = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls an operation: the face (cli, tui, mcp), the command line for messages, how long to wait."""
+
+    actor: str = "cli"
+    command: str = "kerneldeck"
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A workspace held for writing, recovered and sealed."""
+
+    workspace: Workspace
+    place: StatePlace
+    store: SessionStore
+    files: JournaledFiles
+    engine: Engine
+    sealed: FileSet
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A workspace looked at; `store` is None while it has no state yet. Changes nothing."""
+
+    workspace: Workspace
+    place: StatePlace
+    store: SessionStore | None
+    contract_id: str
+    contract: JsonObject
+    protected: FileSet
+    sealed: FileSet | None
+
+
+def find_workspace(start: Path) -> Path:
+    """The folder of the nearest kerneldeck.toml at or above `start`; ConfigFault when there is none."""
+    for folder in (start, *start.parents):
+        if (folder / CONFIG_NAME).is_file():
+            return folder
+    raise ConfigFault(
+        f"{start} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
+        f"make one with: kerneldeck init {start}",
+    )
+
+
+@contextmanager
+def open_session(start: Path, caller: Caller, tell: Tell, reseal: bool = False) -> Iterator[Session]:
+    """Hold the workspace, put right what a crash left, and check the seal (unless about to renew it)."""
+    workspace = read_workspace(find_workspace(start.resolve()))
+    place = locate(workspace.root, workspace.config.state_dir)
+    with hold(place, caller.command, caller.wait_s), open_write(place) as store:
+        files = JournaledFiles(workspace.root, workspace.config.files.mutable, store)
+        for sentence in recover(store, files):
+            tell(Note(f"recovered: {sentence}"))
+        sealed = _sealed(workspace, store, keep=not reseal)
+        yield _session(workspace, place, store, files, sealed, caller, tell)
+
+
+def _session(
+    workspace: Workspace,
+    place: StatePlace,
+    store: SessionStore,
+    files: JournaledFiles,
+    sealed: FileSet,
+    caller: Caller,
+    tell: Tell,
+) -> Session:
+    description = contract_of(workspace.config, sealed, local_facts())
+    contract = contract_id(description)
+    store.put_contract(contract, description)
+    staging = Staging(place.staging, place.folder / "linked", materials(workspace, sealed), store.blobs)
+    target = LocalTarget(staging, workspace.config.objective)
+    engine = Engine(workspace, store, files, target, contract, caller.actor, place.outputs, tell)
+    return Session(workspace, place, store, files, engine, sealed)
+
+
+def materials(workspace: Workspace, sealed: FileSet) -> Materials:
+    """What staging folders hold beside the candidate: the rest of what the workspace needs."""
+    named = {*workspace.config.files.mutable, *sealed}
+    others = [
+        name for name in needed_files(workspace.root, workspace.config.files.needed) if name not in named
+    ]
+    return Materials(workspace.root, sealed, tuple(others))
+
+
+def _sealed(workspace: Workspace, store: SessionStore, keep: bool) -> FileSet:
+    """The seal that stands, made now if there is none; SealFault when the files differ from it."""
+    found = read_protected(workspace)
+    seal = store.seal()
+    if seal is None or not keep:
+        for name in found:
+            store.blobs.put((workspace.root / name).read_bytes())
+        if seal is None:
+            store.put_seal(found)
+            return found
+        return seal.files
+    changed = sorted(name for name in {*found, *seal.files} if found.get(name) != seal.files.get(name))
+    if changed:
+        raise SealFault(
+            f"protected files differ from the seal: {', '.join(changed)}",
+            "put them back, or accept the change and measure again: kerneldeck reseal",
+        )
+    return seal.files
+
+
+def read_protected(workspace: Workspace) -> FileSet:
+    """Versions of the protected files as they are now; ConfigFault names one that is missing."""
+    files = WorkspaceFiles(workspace.root)
+    found: dict[str, FileVersion] = {}
+    for name in workspace.config.files.protected:
+        version = files.version(name)
+        if version is None:
+            raise ConfigFault(
+                f"the protected file {name} is missing", f"put it back, or correct {CONFIG_NAME}"
+            )
+        found[name] = version
+    return found
+
+
+@contextmanager
+def open_reading(start: Path) -> Iterator[Reading]:
+    """Look at a workspace without a lock; nothing is made or changed."""
+    workspace = read_workspace(find_workspace(start.resolve()))
+    place = locate(workspace.root, workspace.config.state_dir)
+    store = open_read(place)
+    try:
+        protected = read_protected(workspace)
+        seal = store.seal() if store else None
+        sealed = seal.files if seal else None
+        description = contract_of(workspace.config, sealed or protected, local_facts())
+        yield Reading(workspace, place, store, contract_id(description), description, protected, sealed)
+    finally:
+        if store is not None:
+            store.close()
+
+
+async def close_target(session: Session) -> None:
+    """End whatever still runs, also while being cancelled."""
+    await asyncio.shield(session.engine.target.close())
