@@ -1,0 +1,88 @@
+"""Putting right what a killed command left behind; run by every writing command before its work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from sessions.faults import shown
+from sessions.journal import JournaledFiles
+from sessions.store import SessionStore
+from sessions.trials import INTERRUPTED
+
+
+def recover(store: SessionStore, files: JournaledFiles) -> list[str]:
+    """Finish interrupted writes, end interrupted trials and sweeps, remove leftovers; what was done.
+
+    Needs the workspace held. Running it again, or after it was itself cut off, does no harm.
+    StorageFault when the disk refuses; the rest is then done next time.
+    """
+    return [
+        *_finish_writes(store, files),
+        *_end_trials(store),
+        *_stop_sweeps(store),
+        *_remove_leftovers(store),
+    ]
+
+
+def _finish_writes(store: SessionStore, files: JournaledFiles) -> list[str]:
+    rows = store.unfinished_writes()
+    names = {*files.mutable, *(name for row in rows for name in (*row.old, *row.new))}
+    files.files.remove_stale_temps(names)
+    # An open row with a later one behind it could only not be closed: the later began from its outcome.
+    for row in rows[:-1]:
+        store.end_write(row.id, "done", "closed after a later write")
+    said: list[str] = []
+    for row in rows[-1:]:
+        said += files.finish(row) or [f"an interrupted write ({row.reason}) had reached every file"]
+    return said
+
+
+def _end_trials(store: SessionStore) -> list[str]:
+    count = store.cancel_running_trials()
+    if count == 0:
+        return []
+    return ["1 interrupted trial is cancelled" if count == 1 else f"{count} interrupted trials are cancelled"]
+
+
+def _stop_sweeps(store: SessionStore) -> list[str]:
+    running = store.running_sweeps()
+    for sweep in running:
+        store.stop_sweep(sweep, INTERRUPTED)
+    return [f"sweep {sweep.id} was interrupted and is stopped" for sweep in running]
+
+
+def _remove_leftovers(store: SessionStore) -> list[str]:
+    store.blobs.remove_unfinished()
+    said: list[str] = []
+    place = store.place
+    left = [*place.staging.glob("*"), *place.scratch.glob("*"), *place.linked.glob("*.tmp")]
+    for entry in sorted(left):
+        try:
+            remove_tree(entry)
+            said.append(f"removed {shown(entry)}, left by an interrupted trial")
+        except OSError as error:
+            # What is in the way of nothing must not stop the command.
+            said.append(f"could not remove {shown(entry)}: {error.strerror}; remove it by hand")
+    return said
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file or a folder with all in it, even where a benchmark took its own permissions away.
+
+    Symbolic links are removed, never followed. OSError when something stays.
+    """
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    closed = [path]
+    while closed:
+        folder = closed.pop()
+        mode = stat.S_IMODE(folder.lstat().st_mode)
+        if mode & 0o700 != 0o700:
+            folder.chmod(mode | 0o700)
+        with os.scandir(folder) as entries:
+            closed += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    shutil.rmtree(path)
