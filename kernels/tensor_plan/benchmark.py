@@ -143,6 +143,7 @@ def _write(path: Path, text: str) -> None:
         part.write_text(text)
         part.replace(path)
     except OSError as error:
+        part.unlink(missing_ok=True)
         raise UnusableError(
             f"cannot write {path}: {error.strerror}; name a file in a writable folder"
         ) from error
