@@ -210,7 +210,7 @@ sub_products = st.fixed_dictionaries(
 
 
 @given(sub_products, st.integers(1, 30), st.sampled_from(MODES))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_top_equals_a_full_exact_run_on_any_product(domains: Json, k: int, mode: str) -> None:
     expected = full_exact_run(mode, every_plan(domains))[:k]
     best = batch.top(mode, domains, k)
@@ -218,7 +218,7 @@ def test_top_equals_a_full_exact_run_on_any_product(domains: Json, k: int, mode:
 
 
 @given(st.lists(plans, min_size=1, max_size=20), st.sets(st.sampled_from(list(DOMAINS)), max_size=18))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_bound_is_never_above_what_it_bounds(candidates: list[Json], open_knobs: set[str]) -> None:
     rows = batch.columns(candidates)
     settled = {knob: column for knob, column in rows.items() if knob not in open_knobs}
