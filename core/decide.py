@@ -144,7 +144,8 @@ async def _three_arms(
 ) -> tuple[ProcessEvidence | None, str]:
     best, candidate = Layout(question.best.files), Layout(question.candidate.files)
     slots = tuple(candidate if arm is question.candidate else best for arm in _arms(question, plan))
-    trial = await run_job(engine, question.candidate, _asked(engine, question), slots, _visits(plan))
+    asked, own_slot = _asked(engine, question), plan.loads.index(CANDIDATE_ARM)
+    trial = await run_job(engine, question.candidate, asked, slots, _visits(plan), own_slot)
     if trial.outcome.status is Status.UNSTABLE:
         return None, trial.outcome.reason
     result = trial.outcome.result or {}

@@ -49,9 +49,14 @@ async def run_trial(engine: Engine, candidate: Candidate, asked: Asked) -> Trial
 
 
 async def run_job(
-    engine: Engine, candidate: Candidate, asked: Asked, slots: tuple[Layout, ...], visits: str = ""
+    engine: Engine,
+    candidate: Candidate,
+    asked: Asked,
+    slots: tuple[Layout, ...],
+    visits: str = "",
+    score_slot: int = 0,
 ) -> Trial:
-    """Run one process for the candidate; several slots when it measures the best beside it."""
+    """Run one process for the candidate; with the best beside it, `score_slot` is the candidate's."""
     mode = mode_named(engine, asked.mode)
     verifier = asked.verifier and bool(mode.verifier)
     record = _begin(engine, candidate, asked, verifier)
@@ -63,6 +68,7 @@ async def run_job(
         output_dir=engine.outputs / str(record.id),
         visits=visits,
         needs_score=not verifier,
+        score_slot=score_slot,
     )
     try:
         outcome = await engine.target.run(job)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.decide import Comparison
 from core.measure.anchor import Anchor
 from core.measure.texts import noise_warning, process_text, score_text, verdict_text
-from core.records import Checkpoint, TrialRecord
+from core.records import Checkpoint, DecisionRecord, TrialRecord
 from core.trials import Trial
 from core.words import JsonObject
 from sessions.session import Session
@@ -78,7 +78,7 @@ def comparison_json(session: Session, comparison: Comparison | None) -> JsonObje
         "reason": decision.reason,
         "text": verdict_text(decision),
         "evidence": process_text(decision),
-        "score": score_text(anchor, decision, unit),
+        "score": _exact_scores(record, unit) if decision.exact else score_text(anchor, decision, unit),
         "gain": decision.gain,
         "interval": list(decision.interval),
         "at_least": decision.at_least,
@@ -89,3 +89,9 @@ def comparison_json(session: Session, comparison: Comparison | None) -> JsonObje
         "seed": record.seed,
         "warning": noise_warning(decision),
     }
+
+
+def _exact_scores(record: DecisionRecord, unit: str) -> str:
+    """A deterministic candidate's score beside the best's, to the last digit."""
+    process = record.evidence[-1]
+    return f"{process['candidate']:,.12g} {unit} (best {process['best'][0]:,.12g} {unit})"

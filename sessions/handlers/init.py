@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from core.workspace.templates import lay_out, lay_timing_file
-
-from core.errors import ArgumentFault, ConfigFault
+from core.errors import ArgumentFault
 from core.operations.declaration import Answer
 from core.targets.local import probe_environment
 from core.targets.supervisor_client import SupervisorClient
 from core.words import JsonObject
-from core.workspace.config import CONFIG_NAME
-from core.workspace.infer import Choices, Inference, Probe, ProbeOutput, infer, write_new
+from core.workspace.infer import Inference, Probe, ProbeOutput, infer, refuse_existing, write_new
 from core.workspace.needed import needed_files
+from core.workspace.templates import lay_out, lay_timing_file
 from core.workspace.toml_writer import to_toml
 
 LARGE_BYTES = 50_000_000
@@ -27,9 +26,8 @@ async def init_workspace(folder: Path, arguments: JsonObject) -> Answer:
     """Nothing that exists is overwritten, whatever is asked."""
     if arguments["template"]:
         return _template(folder, arguments)
-    if (folder / CONFIG_NAME).exists():
-        raise ConfigFault(f"{folder} has a {CONFIG_NAME} already", "edit it, or move it away first")
-    choices = Choices(*(arguments[name] for name in ("benchmark", "verifier", "config", "metric")))
+    refuse_existing(folder)
+    choices = {name: arguments[name] for name in ("benchmark", "verifier", "config", "metric")}
     found = await _inferred(folder, choices, arguments["dev_run"])
     content = _content(folder, found)
     if found.config is None:
@@ -71,15 +69,15 @@ def _content(folder: Path, found: Inference) -> JsonObject:
     }
 
 
-async def _inferred(folder: Path, choices: Choices, dev_run: bool) -> Inference:
+async def _inferred(folder: Path, choices: Mapping[str, str], dev_run: bool) -> Inference:
     """Inference runs beside the loop, so that its probes can use the supervisor on it."""
     if not dev_run:
-        return await asyncio.to_thread(infer, folder, None, choices)
+        return infer(folder, None, **choices)
     supervisor = SupervisorClient()
     with tempfile.TemporaryDirectory(prefix="kerneldeck-init-") as scratch:
         probe = _probe(folder, Path(scratch), supervisor)
         try:
-            return await asyncio.to_thread(infer, folder, probe, choices)
+            return await asyncio.to_thread(lambda: infer(folder, probe, **choices))
         finally:
             await supervisor.close()
 

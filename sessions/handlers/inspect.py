@@ -12,6 +12,7 @@ from core.words import JsonObject
 from core.workspace.needed import needed_files, total_bytes
 from sessions.reports import checkpoint_json, record_json
 from sessions.session import Reading, open_reading
+from sessions.story import story
 from sessions.workspace_files import WorkspaceFiles
 
 LATEST = 5
@@ -42,6 +43,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         "best": None,
         "latest": [],
         "history": {},
+        "story": [],
     }  # fmt: skip
     if reading.store is not None:
         store = reading.store
@@ -50,6 +52,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         counts = store.counts_by_status(reading.contract_id)
         content["history"] = {str(status or "running"): count for status, count in counts.items()}
         content["other_contracts"] = _other_bests(reading)
+        content["story"] = story(store)
     content["next"] = _next(content)
     return Answer(content)
 

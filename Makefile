@@ -1,0 +1,52 @@
+# make demo    sets up what it needs, then runs the main job on two shipped workspaces
+# make test    sets up, then runs every test
+# make check   format, lint, types, import contracts, tests
+# make bench   prints figures of this machine; asserts nothing
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
+
+.PHONY: demo test check lint bench clean tools compiler
+
+demo: $(VENV)/base
+	@$(BIN)/python tests/demo/demo.py demo
+
+test: $(VENV)/dev compiler
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: lint test
+
+lint: $(VENV)/dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/dev compiler
+	@for one in tests/bench/bench_*.py; do $(BIN)/python $$one || exit 1; done
+
+$(VENV)/base: pyproject.toml | tools
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml | tools
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/base $@
+
+tools:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing; $(DEBIAN) python3"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make virtual environments; $(DEBIAN) python3-venv"; exit 2; }
+
+compiler:
+	@command -v cc >/dev/null || { echo "the tests compile a kernel and there is no cc; $(DEBIAN) gcc"; exit 2; }
+	@command -v git >/dev/null || { echo "the tests need git; $(DEBIAN) git"; exit 2; }
+
+clean:
+	@rm -rf $(VENV) demo build dist

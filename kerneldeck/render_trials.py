@@ -1,0 +1,185 @@
+"""Answers about trials, verdicts and candidates, as a person reads them."""
+
+from __future__ import annotations
+
+from core.words import JsonObject
+from kerneldeck.text import SHORT_ID, config_text, line, number, split_common, table
+
+
+def render_trial(trial: JsonObject | None) -> None:
+    if trial is None:
+        return
+    kind = "verifier" if trial["verifier"] else "benchmark"
+    score = (
+        f"  {trial['metric']} {number(trial['score'], trial['unit'])}" if trial["score"] is not None else ""
+    )
+    duration = f"{trial['duration_s']:.2f} s" if trial["duration_s"] is not None else "-"
+    line(f"trial #{trial['trial']}  {trial['mode']} {kind}  {trial['status']}{score}  {duration}")
+    if trial["reason"]:
+        line(f"  {trial['reason']}")
+    if trial["status"] == "ok" and trial["provisional"] and trial["score"] is not None:
+        line("  provisional: one process; do not compare it, ask: kerneldeck verify")
+    if trial["status"] not in ("ok", "infra"):
+        line(f"  its output: {trial['output']}")
+
+
+def render_run(content: JsonObject) -> None:
+    render_trial(content)
+    _cases(content)
+
+
+def _cases(trial: JsonObject) -> None:
+    result = trial.get("result") or {}
+    cases = [case for case in result.get("cases") or [] if isinstance(case, dict)]
+    metric = trial["metric"]
+    if len(cases) > 1 and all("name" in case for case in cases):
+        rows = [
+            [c["name"], c.get("status"), c.get(metric, c.get("best_us")), c.get("max_abs")] for c in cases
+        ]
+        table(["case", "status", metric, "max_abs"], rows)
+
+
+def render_repeat(content: JsonObject) -> None:
+    unit = content["unit"]
+    line(f"{content['passed']} of {content['runs']} runs passed")
+    if "median_score" in content:
+        line(
+            f"{content['metric']}: median {number(content['median_score'], unit)}, "
+            f"min {number(content['min_score'])}, max {number(content['max_score_seen'])}, "
+            f"spread {number(content['score_spread'])}"
+        )
+    if content["cases"]:
+        rows = [[c["name"], c["min"], c["median"], c["max"], c["sample_count"]] for c in content["cases"]]
+        table(["case", "min", "median", "max", "runs"], rows)
+    if content["regressed"]:
+        line(f"regressed: {content['reason']}")
+    if "guarded_verification" in content:
+        render_verify(content["guarded_verification"])
+
+
+_ENDINGS = {
+    "first_best": "verified: it is the best now, the first of this contract",
+    "confirmed": "verified: the workspace holds the best",
+    "kept": "kept: better than the best, and the best now",
+    "not_better": "verified, not better than the best; the best stays as it was",
+    "unclear": "verified, but it could not be told from the best",
+    "restored": "regressed: restored and verified",
+    "restored_unverified": "regressed: restored, not verified",
+    "regressed": "regressed: not restored",
+    "failed": "failed",
+    "pending": "pending: nothing was decided, nothing was touched",
+}
+
+
+def render_verify(content: JsonObject) -> None:
+    render_trial(content["final"])
+    render_gate(content["gate"])
+    line(f"{_ENDINGS[content['outcome']]} ({content['reason']})")
+    for name in content["restored_files"]:
+        line(f"  restored {name}")
+    if content["best"]:
+        line(f"best: {content['best'][:SHORT_ID]}")
+
+
+def render_gate(gate: JsonObject | None) -> None:
+    if gate is None:
+        return
+    if gate["verdict"] is None:
+        line(f"no verdict ({gate['at_fault']}): {gate['reason']}")
+        return
+    line(gate["text"])
+    line(f"  {gate['evidence']}")
+    if gate["score"]:
+        line(f"  {gate['score']}")
+    if gate["warning"]:
+        line(f"  {gate['warning']}")
+
+
+def render_sweep(content: JsonObject) -> None:
+    unit = content["unit"]
+    counts = ", ".join(f"{count} {status}" for status, count in content["screened"].items()) or "none"
+    line(f"sweep #{content['sweep']}: {content['how']}")
+    line(f"screened: {counts}")
+    common, rests = split_common([row["config"] for row in content["leaders"] if not row["is_start"]])
+    if common:
+        line(f"the same in all of them: {config_text(common)}")
+    distinct = iter(rests)
+    rows = [
+        [
+            place,
+            row["candidate"][:SHORT_ID],
+            row["status"],
+            number(row["score"]),
+            "the workspace as it is" if row["is_start"] else config_text(next(distinct)),
+        ]
+        for place, row in enumerate(content["leaders"], 1)
+    ]
+    if rows:
+        table(["", "candidate", "status", f"{content['metric']} {unit}".strip(), "configuration"], rows)
+    for gate in content["confirmations"]:
+        who = gate["candidate"][:SHORT_ID] if "candidate" in gate else "-"
+        against = f" against {gate['best'][:SHORT_ID]}" if "best" in gate else ""
+        line(f"gate: {who}{against}: {gate.get('text') or gate['reason']}")
+    winner = content["winner"]
+    if winner is None:
+        line(f"{content['outcome']}: {content['reason']}")
+        return
+    rest = {name: value for name, value in winner["config"].items() if name not in common}
+    line(f"winner: {winner['candidate'][:SHORT_ID]} {config_text(rest)}")
+    render_gate(content["gate"])
+    if content["kept"]:
+        line("kept: it is the best now, and written into the workspace")
+    else:
+        line(f"{content['reason']}; to keep it:")
+        line(f"  kerneldeck apply --candidate {winner['candidate'][:SHORT_ID]} --no-dry-run")
+
+
+def render_restore(content: JsonObject) -> None:
+    what = f"checkpoint {content['checkpoint'][:SHORT_ID]}"
+    if content["outcome"] == "unchanged":
+        line(f"the workspace holds {what} already")
+    else:
+        line(f"restored {', '.join(content['files'])} from {what}")
+
+
+def render_rank(content: JsonObject) -> None:
+    common, rests = split_common([row["config"] for row in content["rows"] if row["config"]])
+    if common:
+        line(f"the same in all of them: {config_text(common)}")
+    distinct = iter(rests)
+    rows = [
+        [
+            row["rank"],
+            f"#{row['trial']}",
+            row["candidate"][:SHORT_ID],
+            number(row["median_score"]),
+            row["count"],
+            " ".join(word for word in ("is_best", "provisional") if row[word]).replace("is_", ""),
+            config_text(next(distinct)) if row["config"] else "(files as they were)",
+        ]
+        for row in content["rows"]
+    ]
+    if not rows:
+        line(f"nothing has passed in mode {content['mode']} yet")
+        return
+    score = f"median {content['metric']} {content['unit']}".strip()
+    table(["", "trial", "candidate", score, "runs", "", "configuration"], rows)
+
+
+def render_apply(content: JsonObject) -> None:
+    files = ", ".join(content["files"]) or "nothing: the workspace holds it already"
+    candidate = content["candidate"][:SHORT_ID]
+    if content["outcome"] == "dry_run":
+        line(f"dry run: candidate {candidate} would be verified, asked the gate about, and write {files}")
+        line("  to do it: the same with --no-dry-run")
+        return
+    render_trial(content["final"])
+    render_gate(content.get("gate"))
+    if content["outcome"] == "refused":
+        line(f"not applied: {content['reason']}")
+    else:
+        line(f"applied candidate {candidate}: wrote {files}")
+
+
+def render_result(content: JsonObject) -> None:
+    line(f"wrote {content['path']}")

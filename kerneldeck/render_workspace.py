@@ -1,0 +1,109 @@
+"""Answers about the workspace itself, as a person reads them."""
+
+from __future__ import annotations
+
+import time
+
+from core.words import JsonObject
+from kerneldeck.render_trials import render_trial
+from kerneldeck.text import SHORT_ID, line, number, table
+
+
+def render_inspect(content: JsonObject) -> None:
+    objective = content["objective"]
+    target = f", target {number(objective['target'])}" if objective["target"] else ""
+    line(f"{content['workspace']}  {content['folder']}")
+    line(
+        f"objective: {objective['metric']} {objective['unit']}, {objective['direction']} is better, "
+        f"{objective['decides']} decides{target}"
+    )
+    line(
+        f"contract {content['contract'][:SHORT_ID]}: " + ", ".join(v for v in content["target"].values() if v)
+    )
+    files = content["files"]
+    rows = [[f["name"], "mutable", "as the best" if f["as_best"] else ""] for f in files["mutable"]]
+    rows += [
+        [f["name"], "protected", "" if f["sealed"] else "differs from the seal"] for f in files["protected"]
+    ]
+    table(["file", "kind", ""], rows)
+    _space(content["space"])
+    _history(content)
+    line("next: " + ", or ".join(content["next"]))
+
+
+def _space(space: JsonObject) -> None:
+    if not space["knobs"]:
+        return
+    rows = [[knob["name"], knob["now"], " ".join(map(str, knob["values"]))] for knob in space["knobs"]]
+    table(["knob", "now", "values"], rows)
+    line(f"{space['combinations']:,} combinations, {len(space['constraints'])} constraints")
+    for fault in space["faults"]:
+        line(f"  {fault}")
+
+
+def _history(content: JsonObject) -> None:
+    best = content["best"]
+    unit = content["objective"]["unit"]
+    if best is None:
+        line("best: none yet")
+    else:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(best["since_s"]))
+        line(f"best: {best['checkpoint'][:SHORT_ID]}  {number(best['score'], unit)}  since {since}")
+    for other in content.get("other_contracts", []):
+        line(
+            f"  another contract's best: {other['checkpoint'][:SHORT_ID]} {number(other['score'], unit)} "
+            f"(differs in {', '.join(other['differs'])}); measure it again: "
+            f"kerneldeck restore --checkpoint {other['checkpoint'][:SHORT_ID]}, then kerneldeck verify"
+        )
+    if content["history"]:
+        line("history: " + ", ".join(f"{count} {status}" for status, count in content["history"].items()))
+    for trial in content["latest"]:
+        what = f"{trial['purpose']} {trial['mode']} {trial['status']}"
+        line(f"  #{trial['trial']} {what} {number(trial['score'])}")
+
+
+def render_init(content: JsonObject) -> None:
+    for finding in content.get("findings", []):
+        line(f"  {finding['topic']}: {finding['value']}  ({finding['source']})")
+    for point in content.get("open_points", []):
+        line(f"  open: {point}")
+    for warning in content.get("warnings", []):
+        line(f"  warning: {warning}")
+    if content["outcome"] == "dry_run":
+        print(content["toml"])
+        return
+    if content["outcome"] == "not_enough":
+        line("not enough was found for a kerneldeck.toml; see the open points")
+        return
+    line(f"wrote {', '.join(content['written'])}")
+    line("next: " + ", ".join(content["next"]))
+
+
+def render_reseal(content: JsonObject) -> None:
+    for text in content["difference"]:
+        line(text)
+    if content["outcome"] == "unchanged":
+        line("the protected files are as sealed")
+    elif content["outcome"] == "dry_run":
+        line("dry run: the seal stays; to renew it: kerneldeck reseal")
+    else:
+        line(f"resealed; contract {content['contract'][:SHORT_ID]}")
+        render_trial(content.get("measured_again"))
+
+
+def render_gc(content: JsonObject) -> None:
+    rows = []
+    for area in ("samples", "blobs", "staging"):
+        one = content[area]
+        left = one["before_bytes"] - one["freed_bytes"]
+        rows.append(
+            [area, *(f"{size / 1e6:.1f} MB" for size in (one["before_bytes"], one["freed_bytes"], left))]
+        )
+    table(["", "before", "would be freed" if content["dry_run"] else "freed", "left"], rows)
+
+
+def render_unlock(content: JsonObject) -> None:
+    if content["holder"]:
+        line(f"released the lock of {content['holder']}")
+    else:
+        line("no other machine holds this workspace")
