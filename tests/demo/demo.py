@@ -54,7 +54,9 @@ class Demo:
         path = self.folder / file
         config = json.loads(path.read_text()) | knobs
         path.write_text(json.dumps(config, indent=2) + "\n")
-        print(f"\n$ $EDITOR {file}        # {', '.join(f'{name} = {value}' for name, value in knobs.items())}")
+        print(
+            f"\n$ $EDITOR {file}        # {', '.join(f'{name} = {value}' for name, value in knobs.items())}"
+        )
 
     def story(self) -> None:
         """All that happened, from the state of record."""
