@@ -61,7 +61,8 @@ class Database:
     def shrink(self) -> None:
         """Give the pages that removed rows left back to the disk."""
         with self._one_at_a_time, storing("shrink the state of record", self.path):
-            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+            # As a script: it is stepped once a page, and `execute` would step it once.
+            self._connection.executescript("PRAGMA incremental_vacuum")
 
     def close(self) -> None:
         self._connection.close()
@@ -88,6 +89,7 @@ def open_for_writing(path: Path, network: bool) -> Database:
     both cases the file stays as it is.
     """
     with storing("open the state of record", path):
+        _refuse_other_files(path)
         connection = _connect(str(path))
         try:
             _prepare(connection, path, network)
@@ -106,6 +108,7 @@ def open_for_reading(path: Path) -> Database | None:
     with storing("read the state of record", path):
         if not path.exists():
             return None
+        _refuse_other_files(path)
         connection = _connect_readonly(path)
         try:
             version = schema.version_of(connection, path)
@@ -118,6 +121,14 @@ def open_for_reading(path: Path) -> Database | None:
             connection.close()
             raise
     return Database(connection, path)
+
+
+def _refuse_other_files(path: Path) -> None:
+    """SQLite itself would take a file of one byte for an empty database."""
+    if path.exists() and path.stat().st_size == 1:
+        raise StorageFault(
+            f"{shown(path)} is not a SQLite database", "move that file away to start a new history"
+        )
 
 
 def _connect(name: str, uri: bool = False) -> sqlite3.Connection:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessions.faults import storing
-from sessions.recovery import remove_tree
+from sessions.remove_tree import remove_tree
 from sessions.state_dir import StatePlace
 from sessions.store import SessionStore
 

@@ -64,10 +64,11 @@ class WorkspaceFiles:
             raise ConfigFault(
                 f"{shown(name)}: cannot be read: {error.strerror}", "check its permissions and what it is"
             ) from error
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            raise ConfigFault(f"{shown(name)}: not a regular file", "name files, not folders or devices")
         with os.fdopen(handle, "rb") as file:
-            mode = os.fstat(handle).st_mode
-            if not stat.S_ISREG(mode):
-                raise ConfigFault(f"{shown(name)}: not a regular file", "name files, not folders or devices")
             return ReadFile(file.read(), bool(mode & stat.S_IXUSR))
 
     def version(self, name: str) -> FileVersion | None:
