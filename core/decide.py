@@ -73,10 +73,11 @@ async def compare(engine: Engine, question: Question) -> Comparison:
     floor_key = f"{engine.contract_id}/{_shape(engine)}"
     floor = engine.store.floor(floor_key)
     evidence: list[ProcessEvidence] = []
+    trials: list[int] = []
     decision: Decision | None = None
     try:
         while decision is None:
-            evidence.append(await _process(engine, question, len(evidence) + 1))
+            evidence.append(await _process(engine, question, len(evidence) + 1, trials))
             decision = decide(rule, Channel(tuple(evidence), floor))
             verdict = decision.verdict if decision else ""
             engine.tell(GateStep(question.candidate.id, len(evidence), rule.last_look, verdict))
@@ -88,7 +89,7 @@ async def compare(engine: Engine, question: Question) -> Comparison:
         engine.store.put_floor(floor_key, floor.learn(decision.objective.d, decision.objective.a))
     for process in evidence:
         engine.store.add_anchor_value(engine.contract_id, question.best.id, process.best_value)
-    return Comparison(_stored(engine, question, decision, evidence), decision)
+    return Comparison(_stored(engine, question, decision, evidence, trials), decision)
 
 
 def _shape(engine: Engine) -> str:
@@ -96,7 +97,11 @@ def _shape(engine: Engine) -> str:
 
 
 def _stored(
-    engine: Engine, question: Question, decision: Decision, evidence: Sequence[ProcessEvidence]
+    engine: Engine,
+    question: Question,
+    decision: Decision,
+    evidence: Sequence[ProcessEvidence],
+    trials: Sequence[int],
 ) -> DecisionRecord:
     return engine.store.add_decision(
         DecisionRecord(
@@ -114,19 +119,23 @@ def _stored(
             created_s=time.time(),
             actor=engine.actor,
             sweep_id=question.sweep_id,
-        )
+        ),
+        trials,
     )
 
 
-async def _process(engine: Engine, question: Question, number: int) -> ProcessEvidence:
-    """Unit `number` (from 1) of the evidence; an unstable process is run again, never counted."""
+async def _process(engine: Engine, question: Question, number: int, trials: list[int]) -> ProcessEvidence:
+    """Unit `number` (from 1) of the evidence; an unstable process is run again, never counted.
+
+    `trials` gets the ids of what was run for it.
+    """
     plan = plan_process(question.rule, question.seed, number)
     reason = ""
     for _ in range(PROCESS_TRIES):
         if engine.arms_in_one_process:
-            evidence, reason = await _three_arms(engine, question, plan)
+            evidence, reason = await _three_arms(engine, question, plan, trials)
         else:
-            evidence, reason = await _process_an_arm(engine, question, plan)
+            evidence, reason = await _process_an_arm(engine, question, plan, trials)
         if evidence is not None and not evidence.unstable:
             return evidence
         engine.tell(Note(f"a process was too unstable to count: {reason}"))
@@ -140,12 +149,13 @@ def _arms(question: Question, plan: ProcessPlan) -> list[Candidate]:
 
 
 async def _three_arms(
-    engine: Engine, question: Question, plan: ProcessPlan
+    engine: Engine, question: Question, plan: ProcessPlan, trials: list[int]
 ) -> tuple[ProcessEvidence | None, str]:
     best, candidate = Layout(question.best.files), Layout(question.candidate.files)
     slots = tuple(candidate if arm is question.candidate else best for arm in _arms(question, plan))
     asked, own_slot = _asked(engine, question), plan.loads.index(CANDIDATE_ARM)
     trial = await run_job(engine, question.candidate, asked, slots, _visits(plan), own_slot)
+    trials.append(trial.record.id)
     if trial.outcome.status is Status.UNSTABLE:
         return None, trial.outcome.reason
     result = trial.outcome.result or {}
@@ -201,12 +211,13 @@ def _common_kind(arms: Sequence[JsonObject]) -> tuple[str, list[Mapping[str, Blo
 
 
 async def _process_an_arm(
-    engine: Engine, question: Question, plan: ProcessPlan
+    engine: Engine, question: Question, plan: ProcessPlan, trials: list[int]
 ) -> tuple[ProcessEvidence | None, str]:
     """Three processes in random order make one round, for a benchmark that times one candidate."""
     scores: list[ArmScore] = []
     for candidate in _arms(question, plan):
         trial = await run_job(engine, candidate, _asked(engine, question), (Layout(candidate.files),))
+        trials.append(trial.record.id)
         if trial.outcome.status is Status.UNSTABLE:
             return None, trial.outcome.reason
         if not trial.ok:

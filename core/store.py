@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from core.measure.floor import Floor
@@ -54,7 +54,9 @@ class Store(Protocol):
 
     def add_anchor_value(self, contract_id: str, checkpoint_id: str, value: float) -> None: ...
 
-    def add_decision(self, decision: DecisionRecord) -> DecisionRecord: ...
+    def add_decision(self, decision: DecisionRecord, trials: Sequence[int] = ()) -> DecisionRecord:
+        """Store it, and that these trials are its evidence."""
+        ...
 
     def add_sweep(self, sweep: SweepRecord) -> SweepRecord: ...
 

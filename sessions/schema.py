@@ -77,6 +77,30 @@ _ASIDE = (
         id INTEGER PRIMARY KEY CHECK (id = 1), description TEXT NOT NULL)""",
 )
 
+# Each candidate's standing in a ranking, kept by the triggers below: a ranking then reads as many rows as
+# it shows, however long the history.
+_STANDINGS = (
+    """CREATE TABLE standings (
+        contract_id TEXT NOT NULL, mode TEXT NOT NULL, candidate_id TEXT NOT NULL,
+        median REAL NOT NULL, count INTEGER NOT NULL,
+        PRIMARY KEY (contract_id, mode, candidate_id)) WITHOUT ROWID""",
+    "CREATE INDEX standings_ranked ON standings(contract_id, mode, median, candidate_id)",
+)
+_SAME = """contract_id = NEW.contract_id AND mode = NEW.mode AND candidate_id = NEW.candidate_id
+            AND status = 'ok' AND score IS NOT NULL"""
+_COUNTED = f"(SELECT COUNT(*) FROM trials WHERE {_SAME})"
+_RESTAND = f"""
+    WHEN NEW.status = 'ok' AND NEW.score IS NOT NULL BEGIN
+        INSERT OR REPLACE INTO standings (contract_id, mode, candidate_id, median, count)
+        SELECT NEW.contract_id, NEW.mode, NEW.candidate_id, AVG(score), {_COUNTED}
+        FROM (SELECT score FROM trials WHERE {_SAME} ORDER BY score
+              LIMIT 2 - {_COUNTED} % 2 OFFSET ({_COUNTED} - 1) / 2);
+    END"""
+_TRIGGERS = (
+    f"CREATE TRIGGER trial_stored AFTER INSERT ON trials {_RESTAND}",
+    f"CREATE TRIGGER trial_ended AFTER UPDATE OF status, score ON trials {_RESTAND}",
+)
+
 _INDEXES = (
     # A ranking reads this and nothing else of the trials; equal scores lie in the order of their ids.
     """CREATE INDEX trials_ranked ON trials(contract_id, mode, candidate_id, score)
@@ -94,7 +118,7 @@ _INDEXES = (
 )
 
 Migration = Sequence[str]
-MIGRATIONS: tuple[Migration, ...] = ((*_RECORDS, *_ASIDE, *_INDEXES),)
+MIGRATIONS: tuple[Migration, ...] = ((*_RECORDS, *_ASIDE, *_STANDINGS, *_INDEXES, *_TRIGGERS),)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:

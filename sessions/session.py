@@ -98,7 +98,7 @@ def _session(
     description = contract_of(workspace.config, sealed, local_facts())
     contract = contract_id(description)
     store.put_contract(contract, description)
-    staging = Staging(place.staging, place.folder / "linked", materials(workspace, sealed), store.blobs)
+    staging = Staging(place.staging, place.linked, materials(workspace, sealed), store.blobs)
     target = LocalTarget(staging, workspace.config.objective)
     engine = Engine(workspace, store, files, target, contract, caller.actor, place.outputs, tell)
     return Session(workspace, place, store, files, engine, sealed)

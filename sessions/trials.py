@@ -110,31 +110,27 @@ class TrialRows(Rows):
         return {_status(row["status"]): row["count"] for row in self.database.rows(sql, values)}
 
     def rank(self, contract_id: str, mode: str, top_n: int = 10, direction: str = "lower") -> list[RankRow]:
-        """The `top_n` candidates by the best score of their ok trials; `direction` is lower or higher.
+        """The `top_n` candidates by the median of their ok trials; `direction` is lower or higher.
 
-        Ties come in the order in which they were measured.
+        The median, since the best of many trials is the luckiest. Ties come by candidate.
         """
-        best, order = ("MAX", "DESC") if direction == "higher" else ("MIN", "ASC")
-        # SQLite takes `id` from the row that holds the extreme, the first of them in the index's order.
-        sql = (
-            f"SELECT candidate_id, {best}(score) AS best, COUNT(*) AS count, id"
-            f" FROM trials INDEXED BY trials_ranked WHERE {_RANKED}"
-            f" GROUP BY candidate_id ORDER BY best {order}, id LIMIT ?"
+        order = "DESC" if direction == "higher" else "ASC"
+        leaders = self.database.rows(
+            "SELECT candidate_id, median, count FROM standings WHERE contract_id = ? AND mode = ?"
+            f" ORDER BY median {order}, candidate_id LIMIT ?",
+            (contract_id, mode, top_n),
         )
-        leaders = self.database.rows(sql, (contract_id, mode, top_n))
-        return [self._rank_row(contract_id, mode, leader) for leader in leaders]
+        return [self._rank_row(contract_id, mode, order, leader) for leader in leaders]
 
-    def _rank_row(self, contract_id: str, mode: str, leader: sqlite3.Row) -> RankRow:
-        (best,) = self.database.rows("SELECT * FROM trials WHERE id = ?", (leader["id"],))
-        count = int(leader["count"])
-        middle = self.database.rows(
-            f"SELECT score FROM trials INDEXED BY trials_ranked WHERE {_RANKED} AND candidate_id = ?"
-            " ORDER BY score LIMIT ? OFFSET ?",
-            (contract_id, mode, leader["candidate_id"], 2 - count % 2, (count - 1) // 2),
+    def _rank_row(self, contract_id: str, mode: str, order: str, leader: sqlite3.Row) -> RankRow:
+        """The leader with its best trial, the first of equal ones."""
+        (best,) = self.database.rows(
+            f"SELECT * FROM trials INDEXED BY trials_ranked WHERE {_RANKED} AND candidate_id = ?"
+            f" ORDER BY score {order}, id LIMIT 1",
+            (contract_id, mode, leader["candidate_id"]),
         )
-        median = sum(score for (score,) in middle) / len(middle)
         return RankRow(
-            leader["id"], leader["candidate_id"], leader["best"], median, count,
+            best["id"], leader["candidate_id"], best["score"], leader["median"], leader["count"],
             json_object(best["overlay"]), bool(best["verifier"]), best["purpose"], best["started_s"],
         )  # fmt: skip
 

@@ -54,7 +54,7 @@ async def reseal_workspace(session: Session, arguments: JsonObject) -> Answer:
 def _under(session: Session, protected: FileSet, contract: str) -> Session:
     """The same session under another seal."""
     staging = Staging(
-        session.place.staging, session.place.folder / "linked",
+        session.place.staging, session.place.linked,
         materials(session.workspace, protected), session.store.blobs,
     )  # fmt: skip
     target = LocalTarget(staging, session.engine.config.objective)
