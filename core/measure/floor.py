@@ -58,10 +58,10 @@ class Floor:
         return INFLATION_UNKNOWN if learned is None else learned
 
     def _learned_c(self) -> float | None:
-        if self.nu < INFLATION_KNOWN_AT or self.aa <= 0 or self.n_aa <= 0:
+        loads = LOAD_RATIO * self.aa / self.n_aa if self.n_aa > 0 else 0.0
+        if self.nu < INFLATION_KNOWN_AT or loads <= 0:
             return None
-        ratio = self.s0_squared / (LOAD_RATIO * self.aa / self.n_aa)
-        return min(INFLATION_MOST, max(INFLATION_LEAST, ratio))
+        return min(INFLATION_MOST, max(INFLATION_LEAST, self.s0_squared / loads))
 
     def prior(self) -> Prior:
         learned = self._learned_c()

@@ -23,9 +23,10 @@ def decide(rule: Rule, objective: Channel, proxy: Channel | None = None) -> Deci
 
     - p < level on the objective or the proxy, the objective not slower -> **faster**, accepted unless a
       case loses more than its gate (when that loss is not sure yet, the next look decides);
-    - m − t(0.80, ν)·se > −min_gain on every channel, or the objective slower -> rejected: **slower** when
-      the mirrored p < level, **same** when the 95 % interval lies within ±min_gain, else no worthwhile
-      gain (verdict `unclear`, reason `no_worthwhile_gain`);
+    - m − t(0.80, ν)·se > −min_gain on every channel (0.90 after one process; see `_Look.futile` for an
+      objective beside a slower proxy), or the objective slower -> rejected: **slower** when the mirrored
+      p < level, **same** when the 95 % interval lies within ±min_gain, else no worthwhile gain (verdict
+      `unclear`, reason `no_worthwhile_gain`);
     - after the last look -> **unclear**.
 
     Restore: mirrored p < restore_alpha/looks, with the cautious c, and m >= min_gain, on the objective.
@@ -64,8 +65,17 @@ class _Look:
         return len(self.objective.d) == self.rule.last_look
 
     def futile(self, confidence: float) -> bool:
-        """No channel can be expected to gain min_gain."""
-        return all(one.optimistic(confidence) > -self.rule.min_gain for one in self.readings)
+        """No channel can be expected to gain min_gain.
+
+        Beside a proxy that is shown slower, an objective is given up already when even its largest
+        plausible gain could not be shown at the last look: it is too noisy to contradict the proxy.
+        """
+        limits = [self.rule.min_gain for _ in self.readings]
+        if self.proxy is not None and self.slower(self.proxy):
+            limits[0] = max(limits[0], self.shown_last(self.rule.level, self.objective.s))
+        return all(
+            one.optimistic(confidence) > -limit for one, limit in zip(self.readings, limits, strict=True)
+        )
 
     def slower(self, reading: Reading) -> bool:
         return reading.p_worse < self.rule.level or (reading is self.objective and self.restore)
@@ -90,9 +100,12 @@ class _Look:
         """Even the largest plausible loss could not be shown at the last look, or is not worth a restore."""
         rule, one = self.rule, self.objective
         plausible = one.m + t_quantile(one.nu, rule.futility) * one.s_restore / math.sqrt(len(one.d))
-        nu_last = degrees_of_freedom(one.prior, rule.last_look)
-        shown_last = t_quantile(nu_last, 1 - rule.restore_level) * one.s_restore / math.sqrt(rule.last_look)
-        return plausible < max(rule.min_gain, shown_last)
+        return plausible < max(rule.min_gain, self.shown_last(rule.restore_level, one.s_restore))
+
+    def shown_last(self, level: float, noise: float) -> float:
+        """The difference of the objective that the last look shows at `level` with this noise a process."""
+        nu = degrees_of_freedom(self.objective.prior, self.rule.last_look)
+        return t_quantile(nu, 1 - level) * noise / math.sqrt(self.rule.last_look)
 
     @property
     def loss_excluded(self) -> bool:

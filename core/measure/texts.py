@@ -18,17 +18,21 @@ QUIET_REMEDY = "lock the clocks (nvidia-smi -lgc), keep other work off the machi
 
 
 def percent(fraction: float) -> str:
-    """`2.1 %`, with a true minus; what one decimal would round to 0 keeps its first digit."""
+    """`2.1 %`, with a true minus."""
     return f"{_figure(fraction)} %"
 
 
 def _figure(fraction: float) -> str:
-    points = 100.0 * fraction
-    if points == 0.0 or abs(points) >= 0.05:
-        text = f"{points:.1f}"
-    else:
-        text = f"{points:.{-math.floor(math.log10(abs(points)))}f}" if abs(points) >= 1e-9 else "0.0"
-    return text.replace("-", "−") if float(text) else text.lstrip("-")
+    text = f"{100.0 * fraction:.1f}"
+    return "0.0" if float(text) == 0.0 else text.replace("-", "−")
+
+
+def exact_percent(fraction: float) -> str:
+    """As `percent`, but what one decimal would round to 0 keeps its first digit: every cycle counts."""
+    points = abs(100.0 * fraction)
+    if points == 0.0 or points >= 0.05:
+        return percent(fraction)
+    return f"{'−' if fraction < 0 else ''}{points:.{-math.floor(math.log10(points))}f} %"
 
 
 def verdict_text(decision: Decision) -> str:
@@ -42,7 +46,7 @@ def verdict_text(decision: Decision) -> str:
 def _exact_text(decision: Decision) -> str:
     if decision.verdict == "same":
         return "same score, exact (deterministic)"
-    text = f"{decision.verdict} by {percent(abs(decision.gain))}, exact (deterministic)"
+    text = f"{decision.verdict} by {exact_percent(abs(decision.gain))}, exact (deterministic)"
     return text + _blocked(decision)
 
 
