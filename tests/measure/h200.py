@@ -13,7 +13,9 @@ import json
 import math
 from pathlib import Path
 
-from core.measure import Instrument, Objective, ProcessEvidence, from_arms
+from core.measure.arms import from_arms
+from core.measure.evidence import Instrument, ProcessEvidence
+from core.measure.objective import Objective
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "h200"
 PROCESSES = "abc"

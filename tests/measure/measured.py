@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.measure import CaseEvidence, Channel, Floor, Objective, ProcessEvidence
-from core.measure.objective import Direction
+from core.measure.evidence import CaseEvidence, ProcessEvidence
+from core.measure.floor import Floor
+from core.measure.objective import Direction, Objective
+from core.measure.reading import Channel
 
 
 def process(

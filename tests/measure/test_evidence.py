@@ -10,20 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.measure import (
-    ArmScore,
-    BadSamples,
-    EvidenceFault,
-    Instrument,
-    Objective,
-    ProcessEvidence,
-    RuleFault,
-    from_arms,
-    from_scores,
-    rounds_to_discard,
-)
-from core.measure.objective import Aggregate
-from core.measure.samples import ArmSamples, trimmed_mean, visit_log
+from core.measure.arms import from_arms
+from core.measure.errors import BadSamples, EvidenceFault, RuleFault
+from core.measure.evidence import Instrument, ProcessEvidence
+from core.measure.objective import Aggregate, Objective
+from core.measure.samples import ArmSamples, rounds_to_discard, trimmed_mean, visit_log
+from core.measure.scores import ArmScore, from_scores
 
 SUM = Instrument("launch_us", "event_pair", Objective("sum"))
 MINIMUM = Instrument("launch_us", "event_pair", Objective("sum", "minimum"))

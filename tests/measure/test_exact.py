@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from core.measure import (
-    ArmScore,
-    Channel,
-    Decision,
-    Floor,
-    Instrument,
-    Objective,
-    Rule,
-    decide,
-    from_arms,
-    from_scores,
-)
-from core.measure.evidence import ProcessEvidence
-from core.measure.objective import Direction
+from core.measure.arms import from_arms
+from core.measure.decision import Decision
+from core.measure.evidence import Instrument, ProcessEvidence
+from core.measure.floor import Floor
+from core.measure.gate import decide
+from core.measure.objective import Direction, Objective
+from core.measure.reading import Channel
+from core.measure.rule import Rule
+from core.measure.scores import ArmScore, from_scores
 
 DECLARED = Rule(deterministic=True)
 

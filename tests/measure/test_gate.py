@@ -8,17 +8,12 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from core.measure import (
-    Channel,
-    Decision,
-    EvidenceFault,
-    Floor,
-    MixedEvidence,
-    Prior,
-    Rule,
-    RuleFault,
-    decide,
-)
+from core.measure.decision import Decision
+from core.measure.errors import EvidenceFault, MixedEvidence, RuleFault
+from core.measure.floor import Floor, Prior
+from core.measure.gate import decide
+from core.measure.reading import Channel
+from core.measure.rule import Rule
 from tests.measure.measured import case, channel, process
 
 QUIET = [0.001, -0.001, 0.001, -0.001, 0.001, -0.001, 0.001, -0.001]

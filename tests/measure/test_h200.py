@@ -10,7 +10,11 @@ import json
 
 import pytest
 
-from core.measure import Channel, Floor, Rule, decide, verdict_text
+from core.measure.floor import Floor
+from core.measure.gate import decide
+from core.measure.reading import Channel
+from core.measure.rule import Rule
+from core.measure.texts import verdict_text
 from core.words import JsonObject
 from tests.measure.h200 import FOLDER, PROCESSES, kernels, launches
 

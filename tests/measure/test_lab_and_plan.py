@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from core.measure import VERIFY, Floor, Rule, RuleFault
+from core.measure.errors import RuleFault
+from core.measure.floor import Floor
 from core.measure.lab import compare
 from core.measure.plan import plan_process, visit_orders
+from core.measure.rule import VERIFY, Rule
 
 
 class SimulatedLab:

@@ -8,18 +8,14 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.measure import (
-    Channel,
-    Decision,
-    Floor,
-    Instrument,
-    Objective,
-    ProcessEvidence,
-    Rule,
-    decide,
-    from_arms,
-)
-from core.measure.objective import Aggregate
+from core.measure.arms import from_arms
+from core.measure.decision import Decision
+from core.measure.evidence import Instrument, ProcessEvidence
+from core.measure.floor import Floor
+from core.measure.gate import decide
+from core.measure.objective import Aggregate, Objective
+from core.measure.reading import Channel
+from core.measure.rule import Rule
 from tests.measure.measured import channel
 
 AGGREGATES: list[Aggregate] = ["sum", "geomean", "mean", "max", "min"]

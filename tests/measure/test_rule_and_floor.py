@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.measure import PERSON, SWEEP, VERIFY, Floor, Rule, RuleFault
+from core.measure.errors import RuleFault
+from core.measure.floor import Floor
+from core.measure.rule import PERSON, SWEEP, VERIFY, Rule
 
 
 def test_the_level_of_a_look_is_alpha_times_the_factor_of_the_looks() -> None:

@@ -6,22 +6,16 @@ import math
 
 import pytest
 
-from core.measure import (
-    Anchor,
-    ArmScore,
-    BadSamples,
-    Channel,
-    Decision,
-    Floor,
-    Instrument,
-    Objective,
-    Prior,
-    Rule,
-    case_anchors,
-    decide,
-    from_scores,
-    verdict_text,
-)
+from core.measure.anchor import Anchor, case_anchors
+from core.measure.decision import Decision
+from core.measure.errors import BadSamples
+from core.measure.evidence import Instrument
+from core.measure.floor import Floor, Prior
+from core.measure.gate import decide
+from core.measure.objective import Objective
+from core.measure.reading import Channel
+from core.measure.rule import Rule
+from core.measure.scores import ArmScore, from_scores
 from core.measure.texts import (
     noise_warning,
     percent,
@@ -31,6 +25,7 @@ from core.measure.texts import (
     score_text,
     smallest_shown,
     unstable_text,
+    verdict_text,
 )
 from tests.measure.measured import case, channel, process
 
