@@ -37,8 +37,10 @@ class Comparison:
     `at_fault` is "candidate", "best" or "target" when there is no decision.
     """
 
-    record: DecisionRecord | None
-    decision: Decision | None
+    candidate_id: str
+    best_id: str
+    record: DecisionRecord | None = None
+    decision: Decision | None = None
     failed: Trial | None = None
     at_fault: str = ""
     reason: str = ""
@@ -57,12 +59,12 @@ class Question:
 
 
 class _Failed(Exception):
-    """A process that gave no evidence."""
+    """A process that gave no evidence: its trial's own words, or `reason`."""
 
-    def __init__(self, at_fault: str, reason: str, trial: Trial | None = None) -> None:
+    def __init__(self, at_fault: str, trial: Trial | None = None, reason: str = "") -> None:
         super().__init__(reason)
         self.at_fault = at_fault
-        self.reason = reason
+        self.reason = reason or (trial.told if trial else "")
         self.trial = trial
 
 
@@ -70,6 +72,7 @@ async def compare(engine: Engine, question: Question) -> Comparison:
     """Ask the gate; the decision and its evidence are stored, its noise learned, the best anchored."""
     rule = replace(question.rule, deterministic=engine.config.objective.deterministic)
     question = replace(question, rule=rule)
+    nothing = Comparison(question.candidate.id, question.best.id)
     floor_key = f"{engine.contract_id}/{_shape(engine)}"
     floor = engine.store.floor(floor_key)
     evidence: list[ProcessEvidence] = []
@@ -82,14 +85,15 @@ async def compare(engine: Engine, question: Question) -> Comparison:
             verdict = decision.verdict if decision else ""
             engine.tell(GateStep(question.candidate.id, len(evidence), rule.last_look, verdict))
     except _Failed as failure:
-        return Comparison(None, None, failure.trial, failure.at_fault, failure.reason)
+        return replace(nothing, failed=failure.trial, at_fault=failure.at_fault, reason=failure.reason)
     except (EvidenceFault, RuleFault) as fault:
-        return Comparison(None, None, None, "target", fault.sentence)
+        return replace(nothing, at_fault="target", reason=fault.sentence)
     if not decision.exact:
         engine.store.put_floor(floor_key, floor.learn(decision.objective.d, decision.objective.a))
     for process in evidence:
         engine.store.add_anchor_value(engine.contract_id, question.best.id, process.best_value)
-    return Comparison(_stored(engine, question, decision, evidence, trials), decision)
+    record = _stored(engine, question, decision, evidence, trials)
+    return replace(nothing, record=record, decision=decision)
 
 
 def _shape(engine: Engine) -> str:
@@ -139,7 +143,7 @@ async def _process(engine: Engine, question: Question, number: int, trials: list
         if evidence is not None and not evidence.unstable:
             return evidence
         engine.tell(Note(f"a process was too unstable to count: {reason}"))
-    raise _Failed("target", f"the machine is too unstable to measure: {reason}")
+    raise _Failed("target", reason=f"the machine is too unstable to measure: {reason}")
 
 
 def _arms(question: Question, plan: ProcessPlan) -> list[Candidate]:
@@ -159,17 +163,13 @@ async def _three_arms(
     if trial.outcome.status is Status.UNSTABLE:
         return None, trial.outcome.reason
     result = trial.outcome.result or {}
-    arms = result.get("arms")
-    reported: list[JsonObject] = arms if isinstance(arms, list) else []
+    reported = _objects(result.get("arms"))
     if not trial.ok:
-        raise _Failed(_arm_at_fault(trial, reported, plan), trial.record.reason, trial)
+        raise _Failed(_arm_at_fault(trial, reported, plan), trial)
     if len(reported) != len(slots):
-        raise _Failed(
-            "target",
-            "the benchmark did not report the three arms it was given; is its timing file in use?",
-            trial,
-        )
-    evidence = _arms_evidence(engine, plan.by_arm(reported), result.get("timing") or {})
+        reason = "the benchmark did not report the three arms it was given; is its timing file in use?"
+        raise _Failed("target", trial, reason)
+    evidence = _arms_evidence(engine, plan.by_arm(reported), result.get("timing"))
     return evidence, unstable_text(evidence, question.rule)
 
 
@@ -183,31 +183,54 @@ def _visits(plan: ProcessPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _objects(value: object) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _arm_at_fault(trial: Trial, reported: list[JsonObject], plan: ProcessPlan) -> str:
     """Whose failure a failed three-arm process is: the candidate's unless an arm of the best failed."""
     if trial.outcome.status in (Status.INFRA, Status.CANCELLED):
         return "target"
-    failed = [slot for slot, arm in enumerate(reported) if arm.get("status") not in ("passed", "ok")]
-    return "best" if any(plan.loads[slot] != CANDIDATE_ARM for slot in failed) else "candidate"
+    whole = len(reported) == len(plan.loads)
+    failed = [arm for arm, one in zip(plan.loads, reported, strict=whole) if not _arm_passed(one)]
+    return "best" if whole and any(arm != CANDIDATE_ARM for arm in failed) else "candidate"
+
+
+def _arm_passed(arm: JsonObject) -> bool:
+    return arm.get("status") in ("passed", "ok")
 
 
 def _arms_evidence(
-    engine: Engine, arms: tuple[JsonObject, JsonObject, JsonObject], timing: JsonObject
+    engine: Engine, arms: tuple[JsonObject, JsonObject, JsonObject], timing: object
 ) -> ProcessEvidence:
-    kind, (best, again, candidate) = _common_kind(arms)
-    instrument = Instrument(kind, str(timing.get("engine", "")), engine.measured_objective())
-    return from_arms(best, again, candidate, instrument, discarded=timing.get("discarded_rounds") or ())
+    about = timing if isinstance(timing, dict) else {}
+    try:
+        kind, (best, again, candidate) = _common_kind(arms)
+        discarded = [int(number) for number in about.get("discarded_rounds") or ()]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"the benchmark's report of its arms cannot be read ({type(error).__name__}: {error})"
+        raise _Failed("target", reason=reason) from None
+    instrument = Instrument(kind, str(about.get("engine", "")), engine.measured_objective())
+    return from_arms(best, again, candidate, instrument, discarded=discarded)
 
 
 def _common_kind(arms: Sequence[JsonObject]) -> tuple[str, list[Mapping[str, Blocks]]]:
-    """The first kind of sample that every case of every arm carries, and each arm's blocks by case."""
-    cases = [case for arm in arms for case in arm["cases"]]
-    of_all = [case.get("samples") or {} for case in cases]
-    shared = [kind for kind in of_all[0] if all(kind in samples for samples in of_all)]
+    """The first kind of sample that every case of every arm carries, and each arm's blocks by case.
+
+    Raises what comes of a report in another form than the timing file's.
+    """
+    of_all = [case["samples"] for arm in arms for case in arm["cases"]]
+    shared = [kind for samples in of_all[:1] for kind in samples if all(kind in other for other in of_all)]
     if not shared:
-        raise _Failed("target", "the benchmark's cases share no kind of raw samples")
+        raise ValueError("its cases share no kind of raw samples")
     kind = shared[0]
-    return kind, [{case["name"]: case["samples"][kind]["blocks"] for case in arm["cases"]} for arm in arms]
+    return kind, [
+        {str(case["name"]): _blocks(case["samples"][kind]) for case in arm["cases"]} for arm in arms
+    ]
+
+
+def _blocks(samples: JsonObject) -> list[list[float]]:
+    return [[float(launch) for launch in block] for block in samples["blocks"]]
 
 
 async def _process_an_arm(
@@ -223,7 +246,7 @@ async def _process_an_arm(
         if not trial.ok:
             lost = trial.outcome.status in (Status.INFRA, Status.CANCELLED)
             who = "candidate" if candidate is question.candidate else "best"
-            raise _Failed("target" if lost else who, trial.record.reason, trial)
+            raise _Failed("target" if lost else who, trial)
         scores.append(_arm_score(engine, trial))
     instrument = Instrument(engine.config.objective.metric, "published", engine.measured_objective())
     return from_scores(*plan.by_arm(scores), instrument), ""

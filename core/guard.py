@@ -19,7 +19,7 @@ from core.events import Note
 from core.measure.rule import Rule
 from core.records import Candidate, Checkpoint, FileSet
 from core.trials import Asked, Trial, run_trial
-from core.words import NEVER_RESTORE, RESTORE_AT_ONCE, RESTORE_WHEN_REPRODUCED, Status
+from core.words import NEVER_RESTORE, RESTORE_AT_ONCE, RESTORE_WHEN_REPRODUCED
 
 LIMIT_RUNS = 3
 
@@ -84,6 +84,8 @@ async def verify_candidate(engine: Engine, candidate: Candidate, settings: Setti
 async def guarded_verify(engine: Engine, candidate: Candidate, settings: Settings) -> Report:
     """Verify what the workspace holds, and leave the best standing whatever it was."""
     best = engine.store.best(engine.contract_id)
+    if best is not None:
+        chosen_files(best.files, candidate.files, settings.restore_files)
     final = await verify_candidate(engine, candidate, settings)
     base = Report(Ending.PENDING, final.record.reason, candidate, best, final)
     if not final.ok:
@@ -91,18 +93,40 @@ async def guarded_verify(engine: Engine, candidate: Candidate, settings: Setting
     too_bad = await _beyond_limit(engine, candidate, settings, final)
     if too_bad:
         return await _regressed(engine, settings, replace(base, reason=too_bad))
+    return _mind_edits(engine, await _passed(engine, settings, base))
+
+
+async def _passed(engine: Engine, settings: Settings, report: Report) -> Report:
+    """The final trial passed: it is the first best, the best itself, or the gate is asked."""
+    assert report.final is not None
+    decide, best, candidate = engine.config.objective.decide, report.best, report.candidate
+    if settings.mode != decide:
+        reason = f"{settings.mode} passed; only {decide} decides about the best, which stays as it was"
+        return replace(report, ending=Ending.NOT_BETTER, reason=reason)
     if best is None:
-        kept = checkpoint_of(engine, candidate, final)
+        kept = checkpoint_of(engine, candidate, report.final)
         engine.store.keep(kept, None)
-        return replace(base, ending=Ending.FIRST_BEST, reason="the first verified best", best=kept)
+        reason = "it is the best now, the first of this contract"
+        return replace(report, ending=Ending.FIRST_BEST, reason=reason, best=kept)
     if best.id == candidate.id:
-        _anchor(engine, best, final)
-        return replace(base, ending=Ending.CONFIRMED, reason="the workspace holds the best; it passed again")
-    if settings.mode != engine.config.objective.decide:
-        reason = f"{settings.mode} passed; only {engine.config.objective.decide} decides about the best"
-        return replace(base, ending=Ending.NOT_BETTER, reason=reason)
+        _anchor(engine, best, report.final)
+        reason = "the workspace holds the best, and it passed again"
+        return replace(report, ending=Ending.CONFIRMED, reason=reason)
     question = Question(candidate, _as_candidate(best), settings.rule, settings.purpose, settings.seed)
-    return await _judged(engine, settings, replace(base, comparison=await compare(engine, question)))
+    return await _judged(engine, settings, replace(report, comparison=await compare(engine, question)))
+
+
+def _mind_edits(engine: Engine, report: Report) -> Report:
+    """Say so when the workspace no longer holds what was verified."""
+    if report.ending in (Ending.RESTORED, Ending.RESTORED_UNVERIFIED, Ending.REGRESSED):
+        return report
+    try:
+        edited = engine.files.current() != dict(report.candidate.files)
+    except ConfigFault:
+        edited = True
+    if not edited:
+        return report
+    return replace(report, reason=f"{report.reason}; the files were edited meanwhile, which was not verified")
 
 
 def checkpoint_of(engine: Engine, candidate: Candidate, final: Trial) -> Checkpoint:
@@ -151,26 +175,25 @@ def _worse(engine: Engine, score: float, limit: float) -> bool:
 async def _not_passed(engine: Engine, settings: Settings, report: Report) -> Report:
     """The final trial ended with another status than ok."""
     assert report.final is not None
-    status = report.final.outcome.status
-    reason = f"{status}: {report.final.record.reason}"
+    status, reason = report.final.outcome.status, report.final.told
     report = replace(report, reason=reason)
     if status in NEVER_RESTORE:
         return report
     if report.best is None or report.best.id == report.candidate.id:
-        what = "the best itself fails" if report.best else "no best stands yet to go back to"
+        what = "this is the best itself" if report.best else "no best stands to go back to"
         return replace(report, ending=Ending.FAILED, reason=f"{reason}; {what}")
     if status in RESTORE_WHEN_REPRODUCED:
-        return await _reproduce(engine, settings, report, status)
+        return await _reproduce(engine, settings, report)
     assert status in RESTORE_AT_ONCE
     return await _regressed(engine, settings, report)
 
 
-async def _reproduce(engine: Engine, settings: Settings, report: Report, status: Status) -> Report:
+async def _reproduce(engine: Engine, settings: Settings, report: Report) -> Report:
     """A crash, oom or timeout counts when it happens again while the best passes in between."""
     assert report.best is not None
     between = await verify_candidate(engine, _as_candidate(report.best), replace(settings, purpose="gate"))
     if not between.ok:
-        reason = f"{report.reason}; the best ended {between.outcome.status} too, so the machine is in doubt"
+        reason = f"{report.reason}; the best ended {between.outcome.status} after it: the machine is in doubt"
         return replace(report, ending=Ending.PENDING, reason=reason)
     again = await verify_candidate(engine, report.candidate, settings)
     if again.ok or again.outcome.status in NEVER_RESTORE:
@@ -187,48 +210,56 @@ async def _judged(engine: Engine, settings: Settings, report: Report) -> Report:
     if decision is None or record is None:
         return await _undecided(engine, settings, report, comparison)
     if decision.accepted:
-        engine.store.keep(checkpoint_of(engine, report.candidate, report.final), record.id)
-        return replace(report, ending=Ending.KEPT, reason="better than the best; it is the best now")
+        kept = checkpoint_of(engine, report.candidate, report.final)
+        engine.store.keep(kept, record.id)
+        return replace(report, ending=Ending.KEPT, reason="better than the best, and the best now", best=kept)
     if decision.restore:
         return await _regressed(engine, settings, replace(report, reason="slower than the best"))
     if decision.verdict == "unclear" and not decision.rejected:
-        return replace(report, ending=Ending.UNCLEAR, reason="could not tell it from the best")
-    return replace(report, ending=Ending.NOT_BETTER, reason="not better than the best")
+        reason = "it could not be told from the best; files and best stay as they are"
+        return replace(report, ending=Ending.UNCLEAR, reason=reason)
+    reason = "not better than the best; files and best stay as they are"
+    return replace(report, ending=Ending.NOT_BETTER, reason=reason)
 
 
 async def _undecided(engine: Engine, settings: Settings, report: Report, comparison: Comparison) -> Report:
-    reason = f"no verdict: {comparison.reason}"
     failed = comparison.failed
     if comparison.at_fault == "candidate" and failed is not None:
         status = failed.outcome.status
-        report = replace(
-            report, reason=f"{status} while it was measured: {failed.record.reason}", final=failed
-        )
+        report = replace(report, reason=f"while it was measured: {failed.told}", final=failed)
         if status in RESTORE_AT_ONCE:
             return await _regressed(engine, settings, report)
         if status in RESTORE_WHEN_REPRODUCED:
-            return await _reproduce(engine, settings, report, status)
-    return replace(report, ending=Ending.PENDING, reason=reason)
+            return await _reproduce(engine, settings, report)
+    who = "the best failed, " if comparison.at_fault == "best" else ""
+    return replace(report, ending=Ending.PENDING, reason=f"no verdict: {who}{comparison.reason}")
 
 
 async def _regressed(engine: Engine, settings: Settings, report: Report) -> Report:
     """Put the best back, then verify what stands; or say why that was not done."""
-    if report.best is None or not settings.restore:
-        why = "no best stands" if report.best is None else "restoring was not asked for"
-        return replace(report, ending=Ending.REGRESSED, reason=f"{report.reason}; {why}")
+    if report.best is None:
+        return _not_restored(report, "no best stands to go back to")
+    if not settings.restore:
+        return _not_restored(report, "no restore was asked for")
     found = report.candidate.files
     wanted = chosen_files(report.best.files, found, settings.restore_files)
+    if wanted == found:
+        what = "the workspace holds the best" if not settings.restore_files else "those files are the best's"
+        return _not_restored(report, f"{what}, so there is nothing to restore")
     try:
         written = restore_files(engine, wanted, found, report.reason)
     except (ChangedMeanwhile, StorageFault, ConfigFault) as fault:
-        reason = f"{report.reason}; not restored: {fault.sentence}"
-        return replace(report, ending=Ending.REGRESSED, reason=reason)
-    engine.tell(Note(f"restored {', '.join(written)}: {report.reason}"))
+        return _not_restored(report, fault.sentence)
+    engine.tell(Note(f"restored {', '.join(written)} ({report.reason}); verifying"))
     put_back = Candidate(wanted, report.best.overlay)
     again = await verify_candidate(engine, put_back, replace(settings, purpose="restore"))
     ending = Ending.RESTORED if again.ok else Ending.RESTORED_UNVERIFIED
-    reason = report.reason if again.ok else f"{report.reason}; not verified: {again.record.reason}"
+    reason = report.reason if again.ok else f"{report.reason}; verified again: {again.told}"
     return replace(report, ending=ending, reason=reason, restored_files=written)
+
+
+def _not_restored(report: Report, why: str) -> Report:
+    return replace(report, ending=Ending.REGRESSED, reason=f"{report.reason}; {why}")
 
 
 def restore_files(engine: Engine, wanted: FileSet, found: FileSet, reason: str) -> tuple[str, ...]:

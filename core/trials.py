@@ -12,7 +12,7 @@ from core.events import TrialBegan, TrialEnded
 from core.records import Candidate, TrialRecord
 from core.targets.job import Job, Layout, Outcome
 from core.words import Status
-from core.workspace.config import Mode
+from core.workspace.config import Mode, WorkspaceConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,12 @@ class Trial:
     def ok(self) -> bool:
         return self.outcome.status is Status.OK
 
+    @property
+    def told(self) -> str:
+        """`timeout: still running after 2.0 s, ended`: the status, and why when that is known."""
+        status = self.outcome.status.value
+        return f"{status}: {self.record.reason}" if self.record.reason else status
+
 
 async def run_trial(engine: Engine, candidate: Candidate, asked: Asked) -> Trial:
     """Run the candidate alone, once, from nothing."""
@@ -57,9 +63,9 @@ async def run_job(
     score_slot: int = 0,
 ) -> Trial:
     """Run one process for the candidate; with the best beside it, `score_slot` is the candidate's."""
-    mode = mode_named(engine, asked.mode)
+    mode = mode_named(engine.config, asked.mode)
     verifier = asked.verifier and bool(mode.verifier)
-    record = _begin(engine, candidate, asked, verifier)
+    record = _begin(engine, candidate, replace(asked, mode=mode.name, verifier=verifier))
     job = Job(
         command=_command(engine, mode, verifier, asked),
         mode=mode.name,
@@ -78,15 +84,32 @@ async def run_job(
     return Trial(_end(engine, record, outcome), outcome)
 
 
-def mode_named(engine: Engine, name: str) -> Mode:
-    """The mode of that name; ArgumentFault names those there are."""
-    mode = engine.config.modes.get(name)
+def mode_named(config: WorkspaceConfig, name: str) -> Mode:
+    """The mode of that name; ArgumentFault names those there are.
+
+    In a workspace without modes of these names, `final` means the deciding one, and `dev` the first of
+    the others (the only one, when there is but one).
+    """
+    decide = config.objective.decide
+    stand_in = {"final": decide, "dev": next((one for one in config.modes if one != decide), decide)}
+    mode = config.modes.get(name) or config.modes.get(stand_in.get(name, ""))
     if mode is None:
-        raise ArgumentFault(f"there is no mode {name!r}", f"modes: {', '.join(engine.config.modes)}")
+        raise ArgumentFault(f"there is no mode {name!r}", f"modes: {', '.join(config.modes)}")
     return mode
 
 
-def _begin(engine: Engine, candidate: Candidate, asked: Asked, verifier: bool) -> TrialRecord:
+def verifying_mode(config: WorkspaceConfig, name: str) -> Mode:
+    """The mode of that name, which must have a verifier."""
+    mode = mode_named(config, name)
+    if not mode.verifier:
+        raise ArgumentFault(
+            f"mode {mode.name} has no verifier",
+            f"add it to kerneldeck.toml: [modes.{mode.name}] verifier = […]",
+        )
+    return mode
+
+
+def _begin(engine: Engine, candidate: Candidate, asked: Asked) -> TrialRecord:
     engine.store.add_candidate(candidate)
     record = engine.store.begin_trial(
         TrialRecord(
@@ -96,7 +119,7 @@ def _begin(engine: Engine, candidate: Candidate, asked: Asked, verifier: bool) -
             purpose=asked.purpose,
             target=engine.target.name,
             actor=engine.actor,
-            verifier=verifier,
+            verifier=asked.verifier,
             overlay=candidate.overlay,
             started_s=time.time(),
             sweep_id=asked.sweep_id,

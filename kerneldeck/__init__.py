@@ -6,6 +6,12 @@ so that another package named `core` on the path is never taken for ours.
 """
 
 import sys
+
+# `python -m` looks for modules in the current folder first. That is somebody's workspace, and a
+# random.py in it must not become ours; so this comes before any other import.
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    del sys.path[0]
+
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ import click
 from core.errors import ArgumentFault, KerneldeckError
 from core.operations.catalogue import OPERATIONS
 from core.operations.declaration import Argument, Kind, Operation
-from kerneldeck import __version__
+from kerneldeck import __version__, streams
+from kerneldeck.arguments import given_values, json_object
+from kerneldeck.text import strict_json
 
 if TYPE_CHECKING:
     from core.operations.declaration import Answer
@@ -29,9 +32,10 @@ EPILOG = (
 
 def run(arguments: Sequence[str]) -> int:
     """Carry a command line out; every fault is a sentence on stderr (with --json an object on stdout)."""
+    streams.settle()
     as_json = "--json" in arguments or arguments[:1] == ["call"]
     try:
-        outcome = group().main(args=list(arguments), prog_name=PROGRAM, standalone_mode=False)
+        outcome = group().main(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except click.exceptions.Exit as stopped:
         return stopped.exit_code
@@ -41,21 +45,19 @@ def run(arguments: Sequence[str]) -> int:
         return _say(as_json, error.code, error.sentence, error.hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say(as_json, "cancelled", "interrupted; what had finished is in the history", "", 130)
-    except BrokenPipeError:
-        sys.stdout = None  # the reader has gone; nothing more can be said to it
-        return 0
     except Exception as error:
         return _say(as_json, "internal", *_internal(error), 1)
 
 
 def _say(as_json: bool, code: str, sentence: str, hint: str, exit_code: int) -> int:
-    if as_json:
-        fault = {"code": code, "sentence": sentence, "hint": hint, "exit_code": exit_code}
-        print(json.dumps({"error": fault}))
-    else:
-        print(f"{PROGRAM}: {sentence}", file=sys.stderr)
-        if hint:
-            print(f"  {hint}", file=sys.stderr)
+    """Tell a fault, if anybody still listens; the exit code tells it in any case."""
+    fault = {"code": code, "sentence": sentence, "hint": hint, "exit_code": exit_code}
+    text = f"{PROGRAM}: {sentence}" + (f"\n  {hint}" if hint else "")
+    stream = sys.stdout if as_json else sys.stderr
+    try:
+        print(json.dumps({"error": fault}) if as_json else text, file=stream, flush=True)
+    except OSError:
+        streams.silence(stream)
     return exit_code
 
 
@@ -69,9 +71,15 @@ def _internal(error: Exception) -> tuple[str, str]:
     import tempfile
     import traceback
 
-    with tempfile.NamedTemporaryFile("w", prefix="kerneldeck-fault-", suffix=".txt", delete=False) as file:
-        traceback.print_exception(error, file=file)
-    return f"internal fault: {type(error).__name__}: {error}", f"please report it with {file.name}"
+    sentence = f"internal fault: {type(error).__name__}: {error}"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="kerneldeck-fault-", suffix=".txt", delete=False, errors="backslashreplace"
+        ) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return sentence, "please report it"
+    return sentence, f"please report it with {file.name}"
 
 
 def group() -> click.Group:
@@ -91,11 +99,14 @@ def group() -> click.Group:
     return root
 
 
+_GROUPS = {"sweep": "Run many candidates, and ask the gate about the leaders."}
+
+
 def _subgroup(parent: click.Group, word: str) -> click.Group:
     found = parent.commands.get(word)
     if isinstance(found, click.Group):
         return found
-    made = click.Group(word, help=f"Verbs of {word}.", context_settings=CONTEXT)
+    made = click.Group(word, help=_GROUPS[word], context_settings=CONTEXT, no_args_is_help=False)
     parent.add_command(made)
     return made
 
@@ -106,12 +117,17 @@ def _verb(operation: Operation) -> click.Command:
 
     def carry_out(**given: Any) -> int:
         options: dict[str, Any] = {name: given.pop(name) for name in _COMMON if name in given}
-        return _carry_out(operation, _given(operation, given), options)
+        return _carry_out(operation, given_values(operation, given), options)
 
     return click.Command(
         operation.verb[-1], callback=carry_out, params=parameters, help=operation.doc,
-        epilog=f"Operation {operation.id}.", context_settings=CONTEXT,
+        short_help=_short(operation.doc), epilog=f"Operation {operation.id}.", context_settings=CONTEXT,
     )  # fmt: skip
+
+
+def _short(doc: str) -> str:
+    """The head of a documentation line, for the list of commands."""
+    return re.split(r"[:;,.] |\.$", doc, maxsplit=1)[0] + "."
 
 
 _COMMON = ("as_json", "workspace", "wait")
@@ -122,20 +138,21 @@ def _common(operation: Operation) -> list[click.Parameter]:
         click.Option(["--json", "as_json"], is_flag=True, help="print one JSON object"),
     ]
     if operation.needs_workspace:
-        common.append(
-            click.Option(["-C", "--workspace"], default=".", help="a folder in the workspace", metavar="DIR")
-        )
+        common.append(_workspace_option())
     if operation.needs_workspace and not operation.read_only:
-        common.append(
-            click.Option(
-                ["--wait"],
-                type=float,
-                default=0.0,
-                metavar="SECONDS",
-                help="wait so long for another command to finish",
-            )
-        )
+        common.append(_wait_option())
     return common
+
+
+def _workspace_option() -> click.Option:
+    return click.Option(["-C", "--workspace"], default=".", help="a folder in the workspace", metavar="DIR")
+
+
+def _wait_option() -> click.Option:
+    return click.Option(
+        ["--wait"], type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", show_default=False,
+        help="wait so long for another command to finish",
+    )  # fmt: skip
 
 
 _TYPES: dict[Kind, type] = {Kind.INTEGER: int, Kind.NUMBER: float}
@@ -151,8 +168,9 @@ def _parameter(argument: Argument) -> click.Parameter:
     if argument.kind is Kind.FLAG:
         names = [f"{flag}/--no-{flag[2:]}", argument.name]
         return click.Option(names, default=None, help=_help(argument))
+    kind: Any = click.Choice(argument.choices) if argument.choices else _TYPES.get(argument.kind, str)
     return click.Option(
-        [flag, argument.name], type=_TYPES.get(argument.kind, str), default=None, help=_help(argument),
+        [flag, argument.name], type=kind, default=None, help=_help(argument),
         multiple=argument.kind in _MANY, metavar=_METAVARS.get(argument.kind),
     )  # fmt: skip
 
@@ -163,57 +181,6 @@ def _help(argument: Argument) -> str:
         return argument.doc
     text = {True: "yes", False: "no"}.get(shown, shown) if isinstance(shown, bool) else shown
     return f"{argument.doc} [default: {text}]"
-
-
-def _given(operation: Operation, given: dict[str, Any]) -> dict[str, object]:
-    """What the command line said, in the forms that the declaration wants."""
-    values: dict[str, object] = {}
-    for name, value in given.items():
-        argument = operation.argument(name)
-        if argument is None or value is None or value == ():
-            continue
-        reader = _READERS.get(argument.kind)
-        values[name] = reader(value) if reader else value
-    return values
-
-
-def _json_object(text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ArgumentFault(f"{text!r} is no JSON: {error}", "quote it: '{\"num_warps\": 4}'") from None
-
-
-def _scalars(text: str) -> list[object]:
-    return [_scalar(part.strip()) for part in text.split(",") if part.strip()]
-
-
-def _scalar(text: str) -> object:
-    """A number or truth value where the text is one in JSON, else the word itself."""
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    return value if isinstance(value, bool | int | float | str) else text
-
-
-def _knobs(texts: Sequence[str]) -> dict[str, list[object]]:
-    knobs: dict[str, list[object]] = {}
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not equals or not _scalars(values):
-            raise ArgumentFault(f"{text!r} names no values", "write NAME=V1,V2")
-        knobs[name.strip()] = _scalars(values)
-    return knobs
-
-
-_READERS: dict[Kind, Callable[[Any], object]] = {
-    Kind.OBJECT: _json_object,
-    Kind.OBJECTS: lambda texts: [_json_object(text) for text in texts],
-    Kind.SCALARS: _scalars,
-    Kind.KNOBS: _knobs,
-    Kind.TEXTS: list,
-}
 
 
 def _carry_out(operation: Operation, given: dict[str, object], options: dict[str, Any]) -> int:
@@ -229,13 +196,14 @@ def _carry_out(operation: Operation, given: dict[str, object], options: dict[str
     quiet = bool(options["as_json"])
     with Display(quiet=quiet) as display:
         answer = asyncio.run(call(operation, given, start, caller, display.tell))
-    _print(operation, answer, quiet)
+    with streams.answering():
+        _print(operation, answer, quiet)
     return answer.exit_code
 
 
 def _print(operation: Operation, answer: Answer, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"operation": operation.id, **answer.content, "exit_code": answer.exit_code}))
+        print(strict_json({"operation": operation.id, **answer.content, "exit_code": answer.exit_code}))
         return
     from kerneldeck.render import render
 
@@ -249,23 +217,28 @@ def _call() -> click.Command:
         from sessions.binding import declared
 
         operation = declared(operation_id)
-        text = sys.stdin.read() if arguments == "-" else arguments or "{}"
-        given = _json_object(text)
-        if not isinstance(given, dict):
-            raise ArgumentFault("the arguments are no JSON object", 'write them as \'{"mode": "dev"}\'')
+        given = json_object(_from_stdin() if arguments == "-" else arguments or "{}")
         return _carry_out(operation, given, {"as_json": True, "workspace": workspace, "wait": wait})
 
     return click.Command(
         "call", callback=carry_out, context_settings=CONTEXT,
         help="Call any operation by its id, with its arguments as a JSON object (- reads them from stdin).",
+        short_help="Call any operation by its id.",
         epilog="Operations: " + ", ".join(operation.id for operation in OPERATIONS) + ".",
         params=[
             click.Argument(["operation_id"]),
             click.Argument(["arguments"], required=False),
-            click.Option(["-C", "--workspace"], default=".", help="a folder in the workspace", metavar="DIR"),
-            click.Option(["--wait"], type=float, default=0.0, help="wait so long for another command"),
+            _workspace_option(),
+            _wait_option(),
         ],
     )  # fmt: skip
+
+
+def _from_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise ArgumentFault(f"the arguments on standard input are no UTF-8 (byte {error.start})") from None
 
 
 def _completion() -> click.Command:
@@ -274,10 +247,12 @@ def _completion() -> click.Command:
 
         completion = get_completion_class(shell)
         assert completion is not None
-        print(completion(group(), {}, PROGRAM, COMPLETE_VARIABLE).source())
+        with streams.answering():
+            print(completion(group(), {}, PROGRAM, COMPLETE_VARIABLE).source())
 
     return click.Command(
         "completion", callback=show, context_settings=CONTEXT,
         help='Print a shell\'s completion script: eval "$(kerneldeck completion bash)".',
+        short_help="Print a shell's completion script.",
         params=[click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))],
     )  # fmt: skip

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from core.events import Event, GateStep, Note, SweepStep, TrialBegan, TrialEnded
+from kerneldeck.streams import silence
+from kerneldeck.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -28,9 +31,18 @@ class Display:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._progress is not None:
-            self._progress.stop()
+            with suppress(OSError):
+                self._progress.stop()
 
     def tell(self, event: Event) -> None:
+        """Show what happened. Whoever watched may have gone: the work goes on unseen."""
+        try:
+            self._show(event)
+        except OSError:
+            self._notes = self._live = False
+            silence(sys.stderr)
+
+    def _show(self, event: Event) -> None:
         match event:
             case Note(text):
                 self._line(text)
@@ -50,6 +62,7 @@ class Display:
     def _line(self, text: str) -> None:
         if not self._notes:
             return
+        text = printable(text)
         if self._progress is not None:
             self._progress.console.print(text, markup=False, highlight=False)
         else:
@@ -59,7 +72,7 @@ class Display:
         if not self._live:
             return
         progress, task = self._started()
-        progress.update(task, description=text, completed=done, total=total)
+        progress.update(task, description=printable(text), completed=done, total=total)
 
     def _started(self) -> tuple[Progress, TaskID]:
         if self._progress is None or self._task is None:

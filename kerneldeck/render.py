@@ -6,20 +6,26 @@ from collections.abc import Callable
 
 from core.operations.declaration import Answer, Operation
 from core.words import JsonObject
+from kerneldeck import render_dry_run as dry_run
 from kerneldeck import render_trials as trials
 from kerneldeck import render_workspace as workspace
-from kerneldeck.text import fields
 
 
 def render(operation: Operation, answer: Answer) -> None:
     """Print the answer on stdout."""
     content = answer.content
-    if content.get("dry_run") is True and operation.id not in _OWN_DRY_RUN:
-        return fields("dry run: nothing was changed", {k: v for k, v in content.items() if k != "dry_run"})
-    return _RENDERERS[operation.id](content)
+    dry = _DRY_RUNS.get(operation.id) if content.get("dry_run") is True else None
+    (dry or _RENDERERS[operation.id])(content)
 
 
-_OWN_DRY_RUN = {"apply_candidate", "init_workspace", "reseal_workspace", "collect_garbage"}
+# The others tell what they would do in the same words as what they did.
+_DRY_RUNS: dict[str, Callable[[JsonObject], None]] = {
+    "guarded_final_verify": dry_run.dry_verify,
+    "restore_best_checkpoint": dry_run.dry_restore,
+    "repeat_objective": dry_run.dry_repeat,
+    "sweep_kernel_config": dry_run.dry_sweep,
+    "apply_candidate": dry_run.dry_apply,
+}
 _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "inspect_context": workspace.render_inspect,
     "run_objective": trials.render_run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.words import JsonObject
-from kerneldeck.text import SHORT_ID, config_text, line, number, split_common, table
+from kerneldeck.text import SHORT_ID, config_text, line, measure, number, split_common, table
 
 
 def render_trial(trial: JsonObject | None) -> None:
@@ -58,25 +58,25 @@ def render_repeat(content: JsonObject) -> None:
 
 
 _ENDINGS = {
-    "first_best": "verified: it is the best now, the first of this contract",
-    "confirmed": "verified: the workspace holds the best",
-    "kept": "kept: better than the best, and the best now",
-    "not_better": "verified, not better than the best; the best stays as it was",
-    "unclear": "verified, but it could not be told from the best",
-    "restored": "regressed: restored and verified",
-    "restored_unverified": "regressed: restored, not verified",
-    "regressed": "regressed: not restored",
+    "first_best": "verified",
+    "confirmed": "verified",
+    "kept": "kept",
+    "not_better": "verified",
+    "unclear": "unclear",
+    "restored": "regressed, restored and verified",
+    "restored_unverified": "regressed, restored, not verified",
+    "regressed": "regressed, not restored",
     "failed": "failed",
-    "pending": "pending: nothing was decided, nothing was touched",
+    "pending": "pending, nothing was decided and nothing touched",
 }
 
 
 def render_verify(content: JsonObject) -> None:
     render_trial(content["final"])
     render_gate(content["gate"])
-    line(f"{_ENDINGS[content['outcome']]} ({content['reason']})")
-    for name in content["restored_files"]:
-        line(f"  restored {name}")
+    line(f"{_ENDINGS[content['outcome']]}: {content['reason']}")
+    if content["restored_files"]:
+        line(f"  restored {', '.join(content['restored_files'])}")
     if content["best"]:
         line(f"best: {content['best'][:SHORT_ID]}")
 
@@ -109,17 +109,16 @@ def render_sweep(content: JsonObject) -> None:
             place,
             row["candidate"][:SHORT_ID],
             row["status"],
-            number(row["score"]),
+            row["score"],
             "the workspace as it is" if row["is_start"] else config_text(next(distinct)),
         ]
         for place, row in enumerate(content["leaders"], 1)
     ]
     if rows:
-        table(["", "candidate", "status", f"{content['metric']} {unit}".strip(), "configuration"], rows)
+        table(["", "candidate", "status", measure(content["metric"], unit), "configuration"], rows)
     for gate in content["confirmations"]:
-        who = gate["candidate"][:SHORT_ID] if "candidate" in gate else "-"
-        against = f" against {gate['best'][:SHORT_ID]}" if "best" in gate else ""
-        line(f"gate: {who}{against}: {gate.get('text') or gate['reason']}")
+        said = gate.get("text") or f"no verdict ({gate['at_fault']}): {gate['reason']}"
+        line(f"gate: {gate['candidate'][:SHORT_ID]} against {gate['best'][:SHORT_ID]}: {said}")
     winner = content["winner"]
     if winner is None:
         line(f"{content['outcome']}: {content['reason']}")
@@ -127,7 +126,9 @@ def render_sweep(content: JsonObject) -> None:
     rest = {name: value for name, value in winner["config"].items() if name not in common}
     line(f"winner: {winner['candidate'][:SHORT_ID]} {config_text(rest)}")
     render_gate(content["gate"])
-    if content["kept"]:
+    if content["unwritten"]:
+        line(content["reason"])
+    elif content["kept"]:
         line("kept: it is the best now, and written into the workspace")
     else:
         line(f"{content['reason']}; to keep it:")
@@ -139,7 +140,7 @@ def render_restore(content: JsonObject) -> None:
     if content["outcome"] == "unchanged":
         line(f"the workspace holds {what} already")
     else:
-        line(f"restored {', '.join(content['files'])} from {what}")
+        line(f"restored {', '.join(content['files'])} from {what}; to check it: kerneldeck verify")
 
 
 def render_rank(content: JsonObject) -> None:
@@ -152,33 +153,38 @@ def render_rank(content: JsonObject) -> None:
             row["rank"],
             f"#{row['trial']}",
             row["candidate"][:SHORT_ID],
-            number(row["median_score"]),
+            row["median_score"],
             row["count"],
-            " ".join(word for word in ("is_best", "provisional") if row[word]).replace("is_", ""),
-            config_text(next(distinct)) if row["config"] else "(files as they were)",
+            _standing(row),
+            config_text(next(distinct)) if row["config"] else "the files as they were",
         ]
         for row in content["rows"]
     ]
     if not rows:
         line(f"nothing has passed in mode {content['mode']} yet")
         return
-    score = f"median {content['metric']} {content['unit']}".strip()
+    score = f"median {measure(content['metric'], content['unit'])}"
     table(["", "trial", "candidate", score, "runs", "", "configuration"], rows)
 
 
+def _standing(row: JsonObject) -> str:
+    """Whether it is the best, and whether its score rests on one process only."""
+    return ", ".join(
+        word for word, holds in (("best", row["is_best"]), ("1 run", row["provisional"])) if holds
+    )
+
+
 def render_apply(content: JsonObject) -> None:
-    files = ", ".join(content["files"]) or "nothing: the workspace holds it already"
     candidate = content["candidate"][:SHORT_ID]
-    if content["outcome"] == "dry_run":
-        line(f"dry run: candidate {candidate} would be verified, asked the gate about, and write {files}")
-        line("  to do it: the same with --no-dry-run")
-        return
     render_trial(content["final"])
     render_gate(content.get("gate"))
     if content["outcome"] == "refused":
         line(f"not applied: {content['reason']}")
+    elif content["outcome"] == "not_written":
+        kept = f"{candidate} is the best now, but was" if "best" in content else "candidate was"
+        line(f"not applied: {content['reason']}; {kept} not written")
     else:
-        line(f"applied candidate {candidate}: wrote {files}")
+        line(f"applied candidate {candidate}: wrote {', '.join(content['files']) or 'nothing, it was there'}")
 
 
 def render_result(content: JsonObject) -> None:

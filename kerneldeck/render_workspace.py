@@ -6,7 +6,7 @@ import time
 
 from core.words import JsonObject
 from kerneldeck.render_trials import render_trial
-from kerneldeck.text import SHORT_ID, line, number, table
+from kerneldeck.text import SHORT_ID, line, measure, number, table
 
 
 def render_inspect(content: JsonObject) -> None:
@@ -14,7 +14,7 @@ def render_inspect(content: JsonObject) -> None:
     target = f", target {number(objective['target'])}" if objective["target"] else ""
     line(f"{content['workspace']}  {content['folder']}")
     line(
-        f"objective: {objective['metric']} {objective['unit']}, {objective['direction']} is better, "
+        f"objective: {measure(objective['metric'], objective['unit'])}, {objective['direction']} is better, "
         f"{objective['decides']} decides{target}"
     )
     line(

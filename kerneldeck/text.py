@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 from collections.abc import Sequence
 
@@ -18,8 +20,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     from rich.text import Text
 
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        numeric = all(isinstance(row[columns.index(name)], int | float) for row in rows) and bool(rows)
+    for number_, name in enumerate(columns):
+        cells = [row[number_] for row in rows if row[number_] is not None]
+        numeric = bool(cells) and all(isinstance(cell, int | float) for cell in cells)
         made.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         made.add_row(*(Text(shown(cell)) for cell in row))
@@ -34,29 +37,33 @@ def number(value: object, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
+def measure(metric: str, unit: str) -> str:
+    """A metric with its unit, unless its name says it: `best_us`, `speed (tflops)`."""
+    return metric if not unit or unit in metric.split("_") else f"{metric} ({unit})"
+
+
 def shown(cell: object) -> str:
-    if cell is None or cell == "":
+    """A cell as text; `-` for what is not known."""
+    if cell is None:
         return "-"
     if isinstance(cell, float):
         return number(cell)
     if isinstance(cell, dict):
         return config_text(cell)
-    return "".join(c if c.isprintable() else " " for c in str(cell))
+    return printable(str(cell))
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without anything that would steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def config_text(overlay: JsonObject) -> str:
-    return " ".join(f"{name}={value}" for name, value in overlay.items()) or "-"
+    return printable(" ".join(f"{name}={value}" for name, value in overlay.items()) or "-")
 
 
 def line(text: str) -> None:
-    print("".join(c if c.isprintable() else " " for c in text))
-
-
-def fields(head: str, content: JsonObject) -> None:
-    """A heading and one line a field."""
-    line(head)
-    for name, value in content.items():
-        line(f"  {name.replace('_', ' ')}: {config_text(value) if isinstance(value, dict) else value}")
+    print(printable(text))
 
 
 def split_common(configs: Sequence[JsonObject]) -> tuple[JsonObject, list[JsonObject]]:
@@ -68,3 +75,19 @@ def split_common(configs: Sequence[JsonObject]) -> tuple[JsonObject, list[JsonOb
         name: value for name, value in first.items() if all(other.get(name) == value for other in configs[1:])
     }
     return common, [{n: v for n, v in config.items() if n not in common} for config in configs]
+
+
+def strict_json(content: JsonObject) -> str:
+    """One line of JSON that every parser takes: numbers that JSON does not know become null."""
+    try:
+        return json.dumps(content, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(content), allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,16 +6,19 @@ import asyncio
 import importlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from core.errors import ArgumentFault, KerneldeckError
+from core.errors import ArgumentFault, Busy, ConfigFault, KerneldeckError, StorageFault
+from core.events import Note
 from core.operations.arguments import bind
 from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operation_named
 from core.operations.declaration import Answer, Operation
 from core.records import OperationRecord
 from core.words import JsonObject
-from sessions.session import Caller, Session, Tell, open_reading, open_session
+from sessions.session import Caller, Session, Tell, home_expanded, open_reading, open_session
 
 # Modules are named, not imported: `kerneldeck rank` has no use for the sweep's.
 HANDLERS = {
@@ -34,6 +37,8 @@ HANDLERS = {
     "release_lock": "sessions.handlers.upkeep",
 }
 Handler = Callable[[Any, JsonObject], Any]
+Opening = AbstractContextManager[Session]
+PAUSE_S = 0.1
 
 
 def handler_of(operation: Operation) -> Handler:
@@ -67,13 +72,31 @@ async def call(
         with open_reading(start) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
-    with open_session(start, caller, tell, reseal=operation is RESEAL) as session:
+    with ExitStack() as held:
+        opening = partial(open_session, start, caller, tell, reseal=operation is RESEAL)
+        session = await _held(held, opening, caller.wait_s)
         return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
 
 
 def _folder(start: Path, name: str) -> Path:
-    folder = Path(name).expanduser()
-    return (folder if folder.is_absolute() else start / folder).resolve()
+    """The folder to make a workspace of; ConfigFault when its path leads nowhere."""
+    try:
+        return (start / home_expanded(name)).resolve()
+    except (OSError, RuntimeError) as error:
+        raise ConfigFault(f"{name} is no path to a folder: {error}", "name a folder that exists") from None
+
+
+async def _held(held: ExitStack, attempt: Callable[[], Opening], wait_s: float) -> Session:
+    """The session once nobody else holds the workspace; Busy after `wait_s`. An interrupt ends the wait."""
+    deadline_s = time.monotonic() + wait_s
+    while True:
+        try:
+            return held.enter_context(attempt())
+        except Busy:
+            left_s = deadline_s - time.monotonic()
+            if not left_s > 0:
+                raise
+            await asyncio.sleep(min(PAUSE_S, left_s))
 
 
 async def _recorded(
@@ -94,14 +117,10 @@ async def _recorded(
         raise
     finally:
         await session.engine.target.close()
-        session.store.add_operation(
-            OperationRecord(
-                operation.id,
-                session.engine.actor,
-                arguments,
-                began_s,
-                time.time() - began_s,
-                outcome,
-                exit_code,
-            )
+        row = OperationRecord(
+            operation.id, session.engine.actor, arguments, began_s, time.time() - began_s, outcome, exit_code
         )
+        try:
+            session.store.add_operation(row)
+        except (StorageFault, Busy) as fault:
+            session.engine.tell(Note(f"this call could not be recorded: {fault.sentence}"))

@@ -66,7 +66,10 @@ def comparison_json(session: Session, comparison: Comparison | None) -> JsonObje
         return None
     decision, record = comparison.decision, comparison.record
     if decision is None or record is None:
-        return {"verdict": None, "reason": comparison.reason, "at_fault": comparison.at_fault}
+        return {
+            "candidate": comparison.candidate_id, "best": comparison.best_id,
+            "verdict": None, "reason": comparison.reason, "at_fault": comparison.at_fault,
+        }  # fmt: skip
     anchor = Anchor(tuple(session.store.anchor_values(record.contract_id, record.best_id)))
     unit = session.engine.config.objective.unit
     return {

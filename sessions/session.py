@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,21 +64,41 @@ class Reading:
 
 def find_workspace(start: Path) -> Path:
     """The folder of the nearest kerneldeck.toml at or above `start`; ConfigFault when there is none."""
-    for folder in (start, *start.parents):
-        if (folder / CONFIG_NAME).is_file():
-            return folder
+    try:
+        place = start.resolve()
+        found = next((one for one in (place, *place.parents) if (one / CONFIG_NAME).is_file()), None)
+    except (OSError, RuntimeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or "links that lead in a circle"
+        raise ConfigFault(
+            f"{start} cannot be looked into: {why}", "check the path and its permissions"
+        ) from None
+    if found is not None:
+        return found
+    if not place.exists():
+        raise ConfigFault(f"{start} does not exist", "name a folder in a workspace with -C")
     raise ConfigFault(
-        f"{start} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
-        f"make one with: kerneldeck init {start}",
+        f"{place} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
+        f"make one with: kerneldeck init {shlex.quote(str(place))}",
     )
+
+
+def home_expanded(text: str) -> Path:
+    """`text` as a path, a leading `~` being somebody's home; ConfigFault where there is none."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigFault(f"{text}: that home folder is not known here", "write the path out") from None
 
 
 @contextmanager
 def open_session(start: Path, caller: Caller, tell: Tell, reseal: bool = False) -> Iterator[Session]:
-    """Hold the workspace, put right what a crash left, and check the seal (unless about to renew it)."""
-    workspace = read_workspace(find_workspace(start.resolve()))
+    """Hold the workspace, put right what a crash left, and check the seal (unless about to renew it).
+
+    Busy at once when another command holds it; waiting is the caller's.
+    """
+    workspace = read_workspace(find_workspace(start))
     place = locate(workspace.root, workspace.config.state_dir)
-    with hold(place, caller.command, caller.wait_s), open_write(place) as store:
+    with hold(place, caller.command), open_write(place) as store:
         files = JournaledFiles(workspace.root, workspace.config.files.mutable, store)
         for sentence in recover(store, files):
             tell(Note(f"recovered: {sentence}"))
@@ -150,7 +170,7 @@ def read_protected(workspace: Workspace) -> FileSet:
 @contextmanager
 def open_reading(start: Path) -> Iterator[Reading]:
     """Look at a workspace without a lock; nothing is made or changed."""
-    workspace = read_workspace(find_workspace(start.resolve()))
+    workspace = read_workspace(find_workspace(start))
     place = locate(workspace.root, workspace.config.state_dir)
     store = open_read(place)
     try:
@@ -162,8 +182,3 @@ def open_reading(start: Path) -> Iterator[Reading]:
     finally:
         if store is not None:
             store.close()
-
-
-async def close_target(session: Session) -> None:
-    """End whatever still runs, also while being cancelled."""
-    await asyncio.shield(session.engine.target.close())

@@ -9,14 +9,14 @@ REPEATS = Argument("repeats", Kind.INTEGER, "timed calls, where the command take
 MAX_SCORE = Argument("max_score", Kind.NUMBER, "the objective may not be worse than this")
 DRY_RUN = Argument("dry_run", Kind.FLAG, "only say what would be done", False)
 SEED = Argument("seed", Kind.INTEGER, "seed of all random orders; a new one when not given", minimum=0)
-MODE_FINAL = Argument("mode", Kind.TEXT, "which cases to run", "final")
+MODE_FINAL = Argument("mode", Kind.TEXT, "which cases to run; final is the deciding mode", "final")
 REMOTE = Argument(
     "remote", Kind.TEXT, "run on the configured GPU host: auto, true or false", "auto",
     choices=("auto", "true", "false"),
 )  # fmt: skip
 TIMEOUT = Argument(
     "timeout_seconds", Kind.NUMBER, "end the run after so many seconds; the mode's own when not given",
-    minimum=0.001, flag="--timeout",
+    minimum=0.001, maximum=2_000_000, flag="--timeout",
 )  # fmt: skip
 
 INSPECT = Operation(
@@ -27,9 +27,9 @@ INSPECT = Operation(
 
 RUN = Operation(
     "run_objective", ("run",),
-    "Run the benchmark (or the verifier) once on what the workspace holds, and record it.",
+    "Run the benchmark (or the verifier) once, on what the workspace holds, and record it.",
     (
-        Argument("mode", Kind.TEXT, "which cases to run", "dev"),
+        Argument("mode", Kind.TEXT, "which cases to run; final is the deciding mode", "dev"),
         Argument("verifier", Kind.FLAG, "run the verifier instead of the benchmark", False),
         WARMUP, REPEATS, REMOTE, TIMEOUT,
         Argument("workspace_tag", Kind.TEXT, "a word kept with the record of this call", "", flag="--tag"),
@@ -99,10 +99,10 @@ RESTORE = Operation(
 
 RANK = Operation(
     "rank_history", ("rank",),
-    "Rank the recorded candidates of the workspace's contract by their score.",
+    "Rank the recorded candidates of this contract by their score.",
     (
         Argument("history_path", Kind.TEXT, "rank another workspace's history", ""),
-        Argument("mode", Kind.TEXT, "of this mode; the deciding one by default", ""),
+        Argument("mode", Kind.TEXT, "the mode to rank; the deciding one by default", ""),
         Argument("top_n", Kind.INTEGER, "how many", 10, minimum=1, maximum=10_000),
     ),
     read_only=True,
@@ -113,7 +113,7 @@ APPLY = Operation(
     "Write a candidate into the workspace, once it passed the final verification and the gate.",
     (
         Argument("config", Kind.OBJECT, "knobs to set on the best, as a JSON object", None),
-        Argument("trial", Kind.INTEGER, "the candidate of this trial", minimum=1),
+        Argument("trial", Kind.INTEGER, "the candidate of this trial", minimum=1, maximum=2_000_000_000),
         Argument("candidate", Kind.TEXT, "a candidate or checkpoint, by the beginning of its id", ""),
         Argument("dry_run", Kind.FLAG, "only say what would be written", True),
         Argument("require_final_pass", Kind.FLAG, "the final verification must pass", True),
@@ -124,9 +124,10 @@ APPLY = Operation(
 
 RESULT = Operation(
     "update_result_json", ("result",),
-    "Write score, verification and notes into a result file (metrics.<objective>, metrics.score).",
+    "Write the score into a result file: metrics.<objective>, metrics.score, verification and notes.",
     (
-        Argument("result_path", Kind.TEXT, "the file", "result.json", positional=True),
+        Argument("result_path", Kind.TEXT, "the file, seen from the workspace's folder", "result.json",
+                 positional=True),
         Argument("status", Kind.TEXT, "status to write", None),
         Argument("verified", Kind.FLAG, "whether the score was verified; known from the best by default"),
         Argument("score", Kind.NUMBER, "score to write; the best's by default"),
@@ -166,7 +167,7 @@ RESEAL = Operation(
 
 GC = Operation(
     "collect_garbage", ("gc",),
-    "Free space: oldest samples, unreachable contents and left-over staging beyond their quotas.",
+    "Free space in the state of record: what is beyond its quota of samples, contents and staging.",
     (
         Argument("samples_mb", Kind.NUMBER, "quota for samples and captured output", 2000.0, minimum=0),
         Argument("blobs_mb", Kind.NUMBER, "quota for contents no checkpoint needs", 500.0, minimum=0),
@@ -177,7 +178,7 @@ GC = Operation(
 
 UNLOCK = Operation(
     "release_lock", ("unlock",),
-    "Release a lock that another machine left on a workspace on a network file system.",
+    "Release a lock that another machine left, on a workspace on a network file system.",
     people_only=True,
 )  # fmt: skip
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from core.decide import Comparison, Question, compare
 from core.engine import Engine
+from core.errors import ChangedMeanwhile, ConfigFault, KerneldeckError, StorageFault
 from core.events import SweepStep
 from core.guard import (
     Ending,
@@ -55,6 +57,7 @@ class SweepReport:
     baseline: Report | None
     winner: Candidate | None = None
     kept: bool = False
+    unwritten: str = ""  # why the winner, although kept, could not be written into the workspace
 
     @property
     def decision(self) -> Comparison | None:
@@ -80,6 +83,7 @@ class SweepExecutor:
         self.baseline: Report | None = None
         self.known: dict[str, Candidate] = dict(request.candidates)
         self.finals: dict[str, Trial] = {}
+        self.unwritten = ""
         self.started = time.monotonic()
         self.record = engine.store.add_sweep(
             SweepRecord(request.description, engine.contract_id, engine.actor, time.time())
@@ -98,6 +102,10 @@ class SweepExecutor:
         except asyncio.CancelledError:
             state, _ = machine.step(state, machine.StopAsked("interrupted"))
             self._close(state, "stopped", "interrupted")
+            raise
+        except KerneldeckError as fault:
+            with suppress(StorageFault):
+                self._close(state, "failed", fault.sentence)
             raise
         return self._close(state, instruction.outcome, instruction.reason)
 
@@ -148,7 +156,7 @@ class SweepExecutor:
         return machine.Confirmed(asked.candidate_id, asked.against, accepted, lost)
 
     def _keep(self, candidate_id: str) -> Event:
-        """First the checkpoint, then the files: a crash in between loses nothing."""
+        """First the checkpoint, then the files: neither a crash nor an edit in between loses anything."""
         winner = self.known[candidate_id]
         comparison = next(
             c for c in reversed(self.comparisons) if c.record and c.record.candidate_id == candidate_id
@@ -156,9 +164,11 @@ class SweepExecutor:
         assert comparison.record is not None
         checkpoint = checkpoint_of(self.engine, winner, self.finals[candidate_id])
         self.engine.store.keep(checkpoint, comparison.record.id)
-        restore_files(
-            self.engine, winner.files, self.request.current, f"sweep #{self.record.id} kept a better one"
-        )
+        reason = f"sweep #{self.record.id} kept a better one"
+        try:
+            restore_files(self.engine, winner.files, self.request.current, reason)
+        except (ChangedMeanwhile, StorageFault, ConfigFault) as fault:
+            self.unwritten = f"{fault.sentence}; to write it: kerneldeck restore"
         return machine.WinnerKept(candidate_id)
 
     def _tell(self, state: SweepState) -> None:
@@ -177,10 +187,11 @@ class SweepExecutor:
             "confirmed": len(self.comparisons),
             "winner": state.winner,
             "kept": state.phase == "done" and reason == "kept",
+            "unwritten": self.unwritten,
         }
         self.record = replace(self.record, state=outcome, summary=summary, ended_s=time.time())
         self.engine.store.update_sweep(self.record)
         return SweepReport(
             self.record, state, outcome, reason, dict(self.trials), tuple(self.comparisons),
-            self.baseline, winner, summary["kept"],
+            self.baseline, winner, summary["kept"], self.unwritten,
         )  # fmt: skip

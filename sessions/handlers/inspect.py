@@ -8,10 +8,11 @@ from core.candidates import read_config, value_at
 from core.errors import ConfigFault, StorageFault
 from core.operations.declaration import Answer
 from core.space import Space
+from core.trials import mode_named
 from core.words import JsonObject
 from core.workspace.needed import needed_files, total_bytes
 from sessions.reports import checkpoint_json, record_json
-from sessions.session import Reading, open_reading
+from sessions.session import Reading, home_expanded, open_reading
 from sessions.story import story
 from sessions.workspace_files import WorkspaceFiles
 
@@ -164,7 +165,7 @@ def rank_history(reading: Reading, arguments: JsonObject) -> Answer:
 
 def _folder_of(path: str) -> Path:
     """The workspace a history path belongs to: its folder, or a file or state folder in it."""
-    place = Path(path).expanduser().resolve()
+    place = home_expanded(path).resolve()
     if not place.exists():
         raise StorageFault(f"{path} does not exist", "name the folder of a workspace")
     return place if place.is_dir() else place.parent
@@ -172,9 +173,7 @@ def _folder_of(path: str) -> Path:
 
 def _rank(reading: Reading, arguments: JsonObject) -> Answer:
     objective = reading.workspace.config.objective
-    mode = arguments["mode"] or objective.decide
-    if mode not in reading.workspace.config.modes:
-        raise ConfigFault(f"there is no mode {mode!r}", f"modes: {', '.join(reading.workspace.config.modes)}")
+    mode = mode_named(reading.workspace.config, arguments["mode"] or objective.decide).name
     rows: list[JsonObject] = []
     if reading.store is not None:
         best = reading.store.best(reading.contract_id)

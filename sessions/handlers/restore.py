@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import secrets
+from string import hexdigits
 from typing import TypeVar
 
-from core.candidates import with_overlay
+from core.candidates import read_config, with_overlay
 from core.decide import Comparison, Question, compare
-from core.errors import ArgumentFault, WorkFault
+from core.errors import ArgumentFault, ChangedMeanwhile, ConfigFault, StorageFault, WorkFault
 from core.guard import Settings, checkpoint_of, chosen_files, restore_files, verify_candidate
 from core.measure.rule import PERSON
 from core.operations.declaration import Answer
 from core.records import Candidate, Checkpoint, FileSet
 from core.space import Space
-from core.words import JsonObject
+from core.words import JsonObject, Status
+from sessions.handlers.choice import faults_of
 from sessions.handlers.run import exit_code_of_trial
 from sessions.handlers.verify import SEED_BITS, person_rule
 from sessions.reports import comparison_json, trial_json
 from sessions.session import Session
 
-SHORTEST_PREFIX = 4
+SHORTEST_PREFIX, SHORT_ID = 4, 12
 T = TypeVar("T")
 
 
@@ -49,6 +51,7 @@ def _checkpoint(session: Session, prefix: str) -> Checkpoint:
         if others:
             hint = f"{others} of other contracts can be named with --checkpoint; see: kerneldeck inspect"
         raise WorkFault("no best stands for this contract yet", hint)
+    _check_prefix(prefix)
     found = {one.id: one for one in session.store.checkpoints() if one.id.startswith(prefix)}
     return _only(list(found.values()), prefix, "checkpoint")
 
@@ -65,7 +68,7 @@ async def apply_candidate(session: Session, arguments: JsonObject) -> Answer:
     final = await verify_candidate(engine, candidate, settings)
     content["final"] = trial_json(session, final)
     if not final.ok and arguments["require_final_pass"]:
-        reason = f"the final verification ended {final.outcome.status}: {final.record.reason}"
+        reason = f"the final verification ended {final.told}"
         return Answer({"outcome": "refused", "reason": reason, **content}, exit_code_of_trial(final))
     best = session.store.best(engine.contract_id)
     comparison = await _gate(session, candidate, best, settings) if final.ok else None
@@ -78,7 +81,18 @@ async def apply_candidate(session: Session, arguments: JsonObject) -> Answer:
         decision_id = comparison.record.id if comparison and comparison.record else None
         session.store.keep(checkpoint_of(engine, candidate, final), decision_id)
         content["best"] = candidate.id
-    restore_files(engine, candidate.files, found, f"applied candidate {candidate.id[:12]}")
+    return _written(session, candidate, found, content)
+
+
+def _written(session: Session, candidate: Candidate, found: FileSet, content: JsonObject) -> Answer:
+    """The files last, so that what was kept is kept even when a file was edited meanwhile."""
+    try:
+        if content["files"]:
+            restore_files(
+                session.engine, candidate.files, found, f"applied candidate {candidate.id[:SHORT_ID]}"
+            )
+    except (ChangedMeanwhile, StorageFault, ConfigFault) as fault:
+        return Answer({"outcome": "not_written", "reason": fault.sentence, **content}, 1)
     return Answer({"outcome": "applied", **content})
 
 
@@ -108,9 +122,13 @@ def _refusal(
     if comparison is None:
         nothing_to_beat = best is None or best.id == candidate.id
         return ("", 0) if nothing_to_beat or not must_improve else ("the final verification failed", 1)
-    decision = comparison.decision
+    decision, failed = comparison.decision, comparison.failed
+    if decision is None and comparison.at_fault == "candidate" and failed is not None:
+        return f"while it was measured: {failed.told}", exit_code_of_trial(failed)
     if decision is None:
-        return f"no verdict: {comparison.reason}", 3 if comparison.at_fault == "target" else 1
+        lost = failed is not None and failed.outcome.status is Status.INFRA
+        who = "the best failed, " if comparison.at_fault == "best" else ""
+        return f"no verdict: {who}{comparison.reason}", 3 if lost else 5
     if decision.accepted:
         return "", 0
     if must_improve:
@@ -134,20 +152,23 @@ def _named_candidate(session: Session, arguments: JsonObject) -> Candidate:
         if trial is None:
             raise ArgumentFault(f"there is no trial #{arguments['trial']}", "see: kerneldeck rank")
         return _stored(session, trial.candidate_id)
-    ids = [found.id for found in session.store.checkpoints()] + session.store.candidate_ids(
-        arguments["candidate"]
-    )
-    matching = sorted({one for one in ids if one.startswith(arguments["candidate"])})
-    return _stored(session, _only(matching, arguments["candidate"], "candidate"))
+    prefix = arguments["candidate"]
+    _check_prefix(prefix)
+    ids = [found.id for found in session.store.checkpoints()] + session.store.candidate_ids(prefix)
+    matching = sorted({one for one in ids if one.startswith(prefix)})
+    return _stored(session, _only(matching, prefix, "candidate"))
 
 
 def _from_config(session: Session, overlay: JsonObject) -> Candidate:
     engine = session.engine
-    faults = Space.of(engine.config).faults(overlay)
-    if faults:
-        raise ArgumentFault(faults[0], "; ".join(faults[1:]))
+    if not engine.config.config_file:
+        raise ArgumentFault("this workspace names no config file to set knobs in", "apply a --trial instead")
     best = session.store.best(engine.contract_id)
     base: FileSet = best.files if best else engine.files.current()
+    now = read_config(base, session.store.blobs, engine.config.config_file)
+    faults = faults_of(Space.of(engine.config), now, overlay)
+    if faults:
+        raise ArgumentFault(faults[0], "; ".join(faults[1:]))
     return with_overlay(base, session.store.blobs, engine.config.config_file, overlay)
 
 
@@ -157,20 +178,22 @@ def _stored(session: Session, candidate_id: str) -> Candidate:
         return candidate
     checkpoint = session.store.checkpoint(candidate_id)
     if checkpoint is None:
-        raise WorkFault(f"candidate {candidate_id[:12]} is no longer in the store")
+        raise WorkFault(f"candidate {candidate_id[:SHORT_ID]} is no longer in the store")
     return Candidate(checkpoint.files, checkpoint.overlay)
 
 
+def _check_prefix(prefix: str) -> None:
+    if len(prefix) < SHORTEST_PREFIX or set(prefix) - set(hexdigits.lower()):
+        raise ArgumentFault(
+            f"{prefix!r} is no beginning of an id", f"give at least {SHORTEST_PREFIX} of its digits 0-9 a-f"
+        )
+
+
 def _only(found: list[T], prefix: str, what: str) -> T:
-    if len(prefix) < SHORTEST_PREFIX:
-        raise ArgumentFault(
-            f"{prefix!r} is too short", f"give at least {SHORTEST_PREFIX} characters of the id"
-        )
-    if len(found) != 1:
-        many = "several" if found else "no"
-        raise ArgumentFault(
-            f"{many} {what} begins with {prefix!r}", "see: kerneldeck inspect, kerneldeck rank"
-        )
+    if not found:
+        raise ArgumentFault(f"no {what} begins with {prefix!r}", "see: kerneldeck inspect, kerneldeck rank")
+    if len(found) > 1:
+        raise ArgumentFault(f"{len(found)} {what}s begin with {prefix!r}", "give more of its digits")
     return found[0]
 
 

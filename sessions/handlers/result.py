@@ -4,48 +4,61 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, TypeVar
 
 from core.errors import ArgumentFault, StorageFault
 from core.operations.declaration import Answer
 from core.words import JsonObject
-from sessions.session import Session
+from sessions.session import Session, home_expanded
 
 TEMP_SUFFIX = ".kerneldeck.tmp"
+T = TypeVar("T", dict[str, Any], list[Any])
 
 
 async def update_result_json(session: Session, arguments: JsonObject) -> Answer:
     """Merge score, verification and notes into the file; what else it holds stays."""
     path = _path(session, arguments["result_path"])
     content = _existing(path)
-    objective = session.engine.config.objective
-    best = session.store.best(session.engine.contract_id)
-    score = arguments["score"] if arguments["score"] is not None else arguments["best_us"]
-    if score is None and best is not None:
-        score = best.anchor
-    if score is not None:
-        metrics = content.setdefault("metrics", {})
-        if not isinstance(metrics, dict):
-            raise ArgumentFault(f"{path.name}: metrics is no object", "correct the file first")
-        metrics[objective.metric] = score
-        metrics["score"] = score
-    if arguments["verified"] is None:
-        arguments["verified"] = best is not None and score == best.anchor
+    _put_score(session, path, content, arguments)
     for name in ("status", "verified", "summary"):
         if arguments[name] is not None:
             content[name] = arguments[name]
     for name in ("verification", "reflection"):
         if arguments[name] is not None:
-            content[name] = {**content.get(name, {}), **arguments[name]}
+            content[name] = _part(path, content, name, dict) | arguments[name]
     for name in ("used_harness_tools", "used_harness_artifacts"):
         if arguments[name] is not None:
-            content[name] = list(dict.fromkeys([*content.get(name, []), *arguments[name]]))
+            content[name] = list(dict.fromkeys([*_part(path, content, name, list), *arguments[name]]))
     _write(path, content)
     return Answer({"outcome": "written", "path": str(path), "result": content})
 
 
+def _put_score(session: Session, path: Path, content: JsonObject, arguments: JsonObject) -> None:
+    """The score as it was given, else the best's; whether it is verified, unless that was given."""
+    best = session.store.best(session.engine.contract_id)
+    known = best.anchor if best is not None else None
+    score = arguments["score"] if arguments["score"] is not None else arguments["best_us"]
+    score = known if score is None else score
+    if score is not None:
+        metric = session.engine.config.objective.metric
+        content["metrics"] = _part(path, content, "metrics", dict) | {metric: score, "score": score}
+    if arguments["verified"] is None:
+        content["verified"] = score is not None and score == known
+
+
+def _part(path: Path, content: JsonObject, name: str, kind: type[T]) -> T:
+    """A field of the file as it is, empty when absent; ArgumentFault when it holds something else."""
+    value = content.get(name)
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        wanted = "object" if kind is dict else "list"
+        raise ArgumentFault(f"{path.name}: {name} is no {wanted}", "correct the file, or name another one")
+    return value
+
+
 def _path(session: Session, given: str) -> Path:
-    path = Path(given).expanduser()
-    path = path if path.is_absolute() else session.workspace.root / path
+    path = session.workspace.root / home_expanded(given)
     files = session.workspace.config.files
     inside = path.resolve()
     for name in (*files.mutable, *files.protected):
@@ -72,8 +85,13 @@ def _write(path: Path, content: JsonObject) -> None:
     """By a temporary file beside it, so that a full disk leaves the old one whole."""
     temporary = path.with_name(path.name + TEMP_SUFFIX)
     try:
-        temporary.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
+        raise ArgumentFault(f"{path.name}: {error}", "every number must be finite") from None
+    except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise StorageFault(f"{path} cannot be written: {error}", "free space, or name another file") from None
+        raise StorageFault(
+            f"{path} cannot be written: {error.strerror}", "free space, or name another file"
+        ) from None

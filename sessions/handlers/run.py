@@ -8,8 +8,8 @@ from statistics import median
 from core.errors import TargetFault
 from core.operations.declaration import Answer
 from core.records import Candidate
-from core.trials import Asked, Trial, mode_named, run_trial
-from core.words import JsonObject, Status
+from core.trials import Asked, Trial, mode_named, run_trial, verifying_mode
+from core.words import NEVER_RESTORE, JsonObject, Status
 from sessions.handlers.verify import exit_code_of, report_json, run_guarded
 from sessions.reports import trial_json
 from sessions.session import Session
@@ -18,8 +18,9 @@ from sessions.session import Session
 async def run_objective(session: Session, arguments: JsonObject) -> Answer:
     """One run of what the workspace holds."""
     check_remote(arguments)
+    find = verifying_mode if arguments["verifier"] else mode_named
     asked = Asked(
-        arguments["mode"],
+        find(session.engine.config, arguments["mode"]).name,
         "run",
         arguments["verifier"],
         arguments["warmup"],
@@ -51,9 +52,10 @@ def exit_code_of_trial(trial: Trial) -> int:
 async def repeat_objective(session: Session, arguments: JsonObject) -> Answer:
     """Fresh processes, one after the other; the median decides, never the luckiest."""
     engine = session.engine
-    mode = mode_named(engine, arguments["mode"])
     verifier = arguments["verifier"]
-    verifier = mode.name == engine.config.objective.decide if verifier is None else verifier
+    mode = (verifying_mode if verifier else mode_named)(engine.config, arguments["mode"])
+    if verifier is None:
+        verifier = mode.name == engine.config.objective.decide and bool(mode.verifier)
     asked = Asked(mode.name, "repeat", verifier, arguments["warmup"], arguments["repeats"])
     if arguments["dry_run"]:
         return Answer(
@@ -61,18 +63,19 @@ async def repeat_objective(session: Session, arguments: JsonObject) -> Answer:
         )
     candidate = Candidate(engine.files.current())
     trials = [await _with_score(session, candidate, asked) for _ in range(arguments["runs"])]
-    content = _spread(session, trials)
     failed = next((trial for trial in trials if not trial.ok), None)
-    regressed = _regression(session, trials, arguments["max_score"])
-    content["regressed"] = bool(failed or regressed)
-    content["reason"] = regressed or (failed.record.reason if failed else "")
-    if not content["regressed"]:
-        return Answer(content)
-    if arguments["restore_on_regression"]:
-        report = await run_guarded(session, candidate, arguments | {"verifier": True, "restore_files": []})
+    # A lost target or a noisy machine says nothing of the candidate: that is no regression.
+    wrong = next((one for one in trials if not one.ok and one.outcome.status not in NEVER_RESTORE), None)
+    reason = _regression(session, trials, arguments["max_score"]) or (wrong.told if wrong else "")
+    content = _spread(session, trials) | {"regressed": bool(reason)}
+    content["reason"] = reason or (failed.told if failed else "")
+    if reason and arguments["restore_on_regression"]:
+        guarded = arguments | {"mode": mode.name, "verifier": True, "restore_files": []}
+        report = await run_guarded(session, candidate, guarded)
         content["guarded_verification"] = report_json(session, report)
         return Answer(content, exit_code_of(report))
-    return Answer(content, exit_code_of_trial(failed) if failed else 1)
+    ended = wrong or (None if reason else failed)
+    return Answer(content, exit_code_of_trial(ended) if ended else int(bool(reason)))
 
 
 async def _with_score(session: Session, candidate: Candidate, asked: Asked) -> Trial:

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import math
-import random
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from core.candidates import read_config, value_at, with_overlay
+from core.candidates import with_overlay
 from core.errors import ArgumentFault
 from core.events import Note
 from core.guard import Settings
 from core.measure.rule import SWEEP
 from core.operations.declaration import Answer
 from core.records import Candidate, FileSet
-from core.space import Space
 from core.sweep.executor import SweepExecutor, SweepReport, SweepRequest
 from core.sweep.state import Plan
-from core.trials import Asked, mode_named
-from core.words import JsonObject, Overlay, Scalar
-from core.workspace.batch import top
-from sessions.handlers.verify import SEED_BITS, person_rule, report_json
+from core.trials import Asked, mode_named, verifying_mode
+from core.words import JsonObject
+from sessions.handlers.choice import Choice, choose
+from sessions.handlers.verify import SEED_BITS, exit_code_of, person_rule, report_json
 from sessions.reports import comparison_json
 from sessions.session import Session
 
-ENUMERATE_UP_TO = 200_000
-SAMPLE_TRIES_EACH = 200
 SHOWN_LEADERS = 10
-NAMED_KNOBS = ("num_warps", "num_stages", "block_size")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The overlays to run, how many combinations they were chosen from, and a sentence on how."""
-
-    overlays: list[Overlay]
-    raw: int
-    how: str
-    batch: JsonObject = field(default_factory=dict)
 
 
 async def sweep_kernel_config(session: Session, arguments: JsonObject) -> Answer:
     """Screen, confirm by the gate, and keep the winner when asked to."""
     engine = session.engine
-    mode = mode_named(engine, arguments["mode"])
+    mode = (verifying_mode if arguments["verifier"] else mode_named)(engine.config, arguments["mode"]).name
     if not engine.config.config_file:
         raise ArgumentFault(
             "this workspace names no config file, so there is nothing to sweep",
@@ -52,17 +35,36 @@ async def sweep_kernel_config(session: Session, arguments: JsonObject) -> Answer
         )
     seed = secrets.randbits(SEED_BITS) if arguments["seed"] is None else arguments["seed"]
     current = engine.files.current()
-    choice = await _choose(session, current, arguments, seed)
+    choice = await choose(session, current, arguments, mode, seed)
     if arguments["dry_run"]:
-        return Answer({"dry_run": True, "how": choice.how, "configs": choice.overlays, "seed": seed})
+        content = {"dry_run": True, "how": choice.how, "mode": mode, "configs": choice.overlays, "seed": seed}
+        return Answer(content)
     engine.tell(Note(choice.how))
-    request = _request(session, current, choice, arguments, seed, mode.name)
-    report = await SweepExecutor(engine, request).run()
-    return Answer(_report(session, report, choice, seed), 3 if report.outcome == "stopped" else _code(report))
+    report = await SweepExecutor(engine, _request(session, current, choice, arguments, seed, mode)).run()
+    return Answer(_report(session, report, choice, seed), _exit_code(report))
 
 
-def _code(report: SweepReport) -> int:
-    return 1 if report.outcome == "failed" else 0
+def _exit_code(report: SweepReport) -> int:
+    """0 done, 1 nothing passed or the files could not be written, 3 target lost, 5 could not tell."""
+    if report.outcome == "failed":
+        return exit_code_of(report.baseline) if report.baseline else 1
+    if report.outcome == "stopped":
+        return 3
+    if report.unwritten or not _any_passed(report):
+        return 1
+    return 5 if report.winner is None and _untold(report) else 0
+
+
+def _any_passed(report: SweepReport) -> bool:
+    """Whether any configuration that was asked for passed; the workspace as it is does not count."""
+    start = report.state.plan.candidates[0]
+    asked = [trial for candidate, trial in report.trials.items() if candidate != start]
+    return not asked or any(trial.ok for trial in asked)
+
+
+def _untold(report: SweepReport) -> int:
+    """How many confirmations gave no verdict, and not for a fault of the candidate."""
+    return sum(one.decision is None and one.at_fault != "candidate" for one in report.comparisons)
 
 
 def _request(
@@ -94,104 +96,6 @@ def _request(
     )  # fmt: skip
 
 
-async def _choose(session: Session, current: FileSet, arguments: JsonObject, seed: int) -> Choice:
-    """The configurations asked for, or the product of knobs: whole, by the batch evaluator, or sampled."""
-    engine = session.engine
-    space = Space.of(engine.config)
-    now = read_config(current, engine.store.blobs, engine.config.config_file)
-    if arguments["configs"]:
-        return _listed(space, now, arguments["configs"])
-    knobs = _narrowed(space, arguments)
-    raw = math.prod(len(values) for values in knobs.values())
-    most = arguments["max_configs"]
-    if engine.config.extras.batch and raw > most:
-        return await _by_batch(session, space, now, knobs, arguments["mode"], most)
-    held = _held(space, now)
-    if raw <= ENUMERATE_UP_TO:
-        valid = [o for o in space.overlays(knobs) if not _broken(space, {**held, **o})]
-        chosen = valid if len(valid) <= most else random.Random(seed).sample(valid, most)
-        how = f"{len(chosen)} of {len(valid)} valid configurations ({raw} combinations)"
-        return Choice(chosen, raw, how + (f", seed {seed}" if len(chosen) < len(valid) else ""))
-    chosen = _sampled(space, held, knobs, most, seed)
-    return Choice(chosen, raw, f"{len(chosen)} random configurations of {raw:,} combinations, seed {seed}")
-
-
-def _listed(space: Space, now: JsonObject, configs: Sequence[Overlay]) -> Choice:
-    for overlay in configs:
-        known = [name for name in overlay if space.knob(name) or (not space.knobs and name in now)]
-        unknown = [name for name in overlay if name not in known]
-        faults = space.faults({**_held(space, now), **overlay}) if space.knobs else []
-        if unknown and not faults:
-            raise ArgumentFault(f"{unknown[0]} is no key of the config file", f"keys: {', '.join(now)}")
-        if faults:
-            raise ArgumentFault(f"configuration {overlay}: {faults[0]}", "; ".join(faults[1:]))
-    return Choice(list(configs), len(configs), f"{len(configs)} configurations as given")
-
-
-def _narrowed(space: Space, arguments: JsonObject) -> dict[str, list[Scalar]]:
-    asked: dict[str, list[Scalar]] = dict(arguments["knobs"] or {})
-    asked |= {name: arguments[name] for name in NAMED_KNOBS if arguments[name]}
-    if not space.knobs:
-        raise ArgumentFault("no knobs are declared in kerneldeck.toml", "add [knobs], or give --config '{…}'")
-    if not asked:
-        return {knob.name: list(knob.values) for knob in space.knobs}
-    for name, values in asked.items():
-        for value in values:
-            faults = space.faults({name: value})
-            if faults:
-                raise ArgumentFault(faults[0])
-    return {name: list(dict.fromkeys(values)) for name, values in asked.items()}
-
-
-def _held(space: Space, now: JsonObject) -> dict[str, Scalar]:
-    """What the config file says of the knobs; a key it lacks takes no part in constraints."""
-    values = {knob.name: value_at(now, knob.name) for knob in space.knobs}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _broken(space: Space, values: Mapping[str, Scalar]) -> bool:
-    return any(c.names <= values.keys() and not c.holds(values) for c in space.constraints)
-
-
-def _sampled(
-    space: Space, held: Mapping[str, Scalar], knobs: Mapping[str, Sequence[Scalar]], most: int, seed: int
-) -> list[Overlay]:
-    """Distinct valid combinations by rejection, the same for the same seed."""
-    rng = random.Random(seed)
-    chosen: dict[tuple[Scalar, ...], Overlay] = {}
-    for _ in range(most * SAMPLE_TRIES_EACH):
-        if len(chosen) == most:
-            break
-        overlay = space.sample(rng, knobs)
-        if not _broken(space, {**held, **overlay}):
-            chosen.setdefault(tuple(overlay.values()), overlay)
-    return list(chosen.values())
-
-
-async def _by_batch(
-    session: Session,
-    space: Space,
-    now: JsonObject,
-    knobs: Mapping[str, Sequence[Scalar]],
-    mode: str,
-    most: int,
-) -> Choice:
-    """The evaluator ranks the whole product; only its best are run."""
-    held = _held(space, now)
-    domains = {
-        knob.name: list(knobs.get(knob.name, [held.get(knob.name, knob.values[0])])) for knob in space.knobs
-    }
-    found = await top(session.workspace, mode, domains, most)
-    overlays: list[Overlay] = [{name: plan[name] for name in knobs} for plan in found.plans]
-    how = (
-        f"the batch evaluator ranked {found.valid:,} valid configurations of {found.raw:,} "
-        f"in {found.seconds:.1f} s; its best {len(overlays)} are run"
-    )
-    return Choice(
-        overlays, found.raw, how, {"raw": found.raw, "valid": found.valid, "seconds": found.seconds}
-    )
-
-
 def _report(session: Session, report: SweepReport, choice: Choice, seed: int) -> JsonObject:
     sign = 1.0 if session.engine.lower_is_better else -1.0
     rows: list[JsonObject] = [
@@ -211,7 +115,7 @@ def _report(session: Session, report: SweepReport, choice: Choice, seed: int) ->
     return {
         "sweep": report.record.id,
         "outcome": report.outcome,
-        "reason": report.reason,
+        "reason": _reason(report),
         "how": choice.how,
         "batch": choice.batch,
         "seed": seed,
@@ -224,7 +128,19 @@ def _report(session: Session, report: SweepReport, choice: Choice, seed: int) ->
         "winner": _winner(session, report),
         "gate": comparison_json(session, decision),
         "kept": report.kept,
+        "unwritten": report.unwritten,
     }
+
+
+def _reason(report: SweepReport) -> str:
+    if report.unwritten:
+        return f"kept as the best, but not written into the workspace: {report.unwritten}"
+    if report.outcome == "done" and not _any_passed(report):
+        return "no configuration passed the screen"
+    count = _untold(report)
+    if report.outcome == "done" and report.winner is None and count:
+        return f"no candidate was shown to be better than the best; {count} could not be told"
+    return report.reason
 
 
 def _winner(session: Session, report: SweepReport) -> JsonObject | None:

@@ -33,7 +33,7 @@ SEED_BITS = 31
 async def guarded_final_verify(session: Session, arguments: JsonObject) -> Answer:
     """Keep or restore, by what the final verification and the gate say."""
     engine = session.engine
-    mode_named(engine, arguments["mode"])
+    arguments = arguments | {"mode": mode_named(engine.config, arguments["mode"]).name}
     candidate = Candidate(engine.files.current())
     if arguments["dry_run"]:
         return Answer(_plan(session, candidate, arguments))
