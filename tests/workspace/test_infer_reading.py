@@ -194,7 +194,7 @@ def test_what_the_program_lists_goes_before_its_source(listing: object, tmp_path
 def test_a_json_file_that_the_benchmark_reads_may_say_the_space(tmp_path: Path) -> None:
     lay(tmp_path, {
         "bench/benchmark.py": "SPACE = open('../space.json')" + PRINTS,
-        "space.json": '{"tile": [8, 16], "warps": [4, 8], "modes": ["dev", "final"], "rules": ["tile <= 2 * warps"]}',
+        "space.json": '{"tile": [8, 16], "warps": [4, 8], "modes": ["a"], "rules": ["tile <= 2 * warps"]}',
         "config.json": '{"tile": 16, "warps": 8}',
     })  # fmt: skip
     config = config_of(infer(tmp_path, None))

@@ -19,7 +19,7 @@ from core.workspace.infer.runs import first_run, has_samples, listed_space
 from core.workspace.infer.score import infer_objective, see
 from core.workspace.infer.sources import Folder
 from core.workspace.infer.space import infer_space
-from core.workspace.needed import needed_files, total_bytes
+from core.workspace.needed import needed_files
 from core.workspace.templates import TIMING_FILE
 from core.workspace.toml_reader import parse_toml
 from core.workspace.toml_writer import to_toml
@@ -51,7 +51,7 @@ def infer(
     choices = Choices(benchmark, verifier, config, metric)
     notes = Notes()
     folder = _folder(root)
-    size = total_bytes(root, folder.files)
+    size = sum((root / name).stat().st_size for name in folder.files)
     _note_size(folder, size, notes)
     roles = assign_roles(folder, choices, notes)
     _note_broken(folder, roles, notes)

@@ -101,7 +101,7 @@ def _best_objects(folder: Folder, scored: list[tuple[int, str]]) -> list[str]:
 
 
 def _holds_values(config: JsonObject | None) -> bool:
-    """Whether it can be a config: an object that is empty or has values of its own, not only lists of them."""
+    """Whether it can be a config: an object that is empty or has single values, not only lists."""
     return config is not None and (not config or bool(ConfigKeys.of(config).start))
 
 

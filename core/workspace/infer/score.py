@@ -155,7 +155,7 @@ def _points(key: str, seen: Seen) -> int:
 def _reasons(key: str, seen: Seen) -> str:
     """Why a key may be the score, in words."""
     reasons = [f"named like a {'rate' if _is_rate(key) else 'time' if _is_time(key) else 'score'}"]
-    if f"target_{key}" in seen.run or f"target_{key}" in seen.result.entries:
+    if any(_is_target(other, key) for other in [*seen.run, *seen.result.entries]):
         reasons.append("it has a target")
     if key != "score" and _mirrors_score(key, seen):
         reasons.append("score is the same")
@@ -218,16 +218,21 @@ def _direction(metric: str, seen: Seen, notes: Notes) -> str:
     return "lower"
 
 
+def _is_target(key: str, metric: str) -> bool:
+    """`target`, `target_best_us` and `target_us` are targets of best_us."""
+    words = _words(key)
+    return "target" in words and set(words) <= {"target", *_words(metric)}
+
+
 def _target(metric: str, seen: Seen, notes: Notes) -> float | None:
-    names = (f"target_{metric}", f"{metric}_target", "target")
     numbers, written = _numbers(seen.run), seen.result
-    for name in names:
-        value: object = numbers.get(name)
-        node = written.entries.get(name)
+    for key in [*numbers, *written.entries]:
+        value: object = numbers.get(key) if _is_target(key, metric) else None
+        node = written.entries.get(key) if _is_target(key, metric) else None
         if value is None and node is not None and written.scope is not None:
             value = seen.folder.literals(written.scope.source.path).value(node)
         if isinstance(value, int | float):
-            notes.found("target", f"{value:g}", "dev run" if name in numbers else written.place)
+            notes.found("target", f"{value:g}", "dev run" if key in numbers else written.place)
             return value
     return None
 
