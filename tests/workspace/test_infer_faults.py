@@ -66,6 +66,12 @@ def test_of_a_wrapper_and_what_it_calls_the_program_itself_is_taken(tmp_path: Pa
     assert found(inference, "also like a benchmark") == "bench_all.sh"
 
 
+def test_two_programs_that_import_each_other_are_both_named(tmp_path: Path) -> None:
+    lay(tmp_path, {"bench_a.py": f"import bench_b\n{BENCH}", "bench_b.py": f"import bench_a\n{BENCH}"})
+    with pytest.raises(ConfigFault, match=r"bench_a\.py and bench_b\.py"):
+        infer(tmp_path, None)
+
+
 @pytest.mark.parametrize("role", ["benchmark", "verifier", "config"])
 def test_a_given_file_must_be_there(role: str, tmp_path: Path) -> None:
     lay(tmp_path, {"benchmark.py": BENCH, "plan.json": PLAN})

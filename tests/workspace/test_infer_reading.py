@@ -125,6 +125,8 @@ def test_values_that_no_knob_can_have_stay_out(tmp_path: Path) -> None:
             'def check(c):\n    area = c["tile"] * c["warps"]\n    if area > 128:\n        yield "area"',
             "tile * warps <= 128",
         ),
+        ('def check_plan(c):\n    if c["tile"] > 4 * c["warps"]:\n        return False', "tile <= 4 * warps"),
+        ('def is_valid(c):\n    return c["tile"] <= 4 * c["warps"]', "tile <= 4 * warps"),
         ('if max(c["tile"], c["warps"]) > 16: raise ValueError', "max(tile, warps) <= 16"),
     ],
 )
@@ -144,6 +146,8 @@ def test_a_condition_answered_with_an_error_becomes_a_constraint(
         'if c["tile"] > rows: raise ValueError',
         'if rows > 3:\n    if c["tile"] > 4 * c["warps"]:\n        raise ValueError',
         'assert c["tile"] <= 4096',
+        'def persistent_allowed(c):\n    return c["warps"] >= 4',
+        'def check_tma(c):\n    if c["warps"] < 4:\n        return False',
         'error = 0.1\nif c["tile"] > 4 * c["warps"]: error += 0.2',
         'if case["tile"] > 4 * case["warps"]: raise ValueError',
     ],

@@ -24,7 +24,7 @@ from core.workspace.templates import TIMING_FILE
 from core.workspace.toml_reader import parse_toml
 from core.workspace.toml_writer import to_toml
 
-WARN_ABOVE_BYTES = 50 << 20
+WARN_ABOVE_BYTES = 50_000_000
 _CLOCKS_AND_CHANCE = re.compile(
     r"^\s*(?:import|from)\s+(?:time|timeit|random|secrets|subprocess|ctypes|cffi|torch|triton|numba|cupy|jax|"
     r"tensorflow|pycuda|pyopencl|multiprocessing|threading|concurrent|kerneldeck_timing)\b|\brandom\b|perf_counter",

@@ -66,7 +66,8 @@ def _direct(folder: Folder, paths: list[str]) -> list[str]:
     """Of a wrapper and the program it calls the program; of a module and its importer the importer."""
     called = {other for path in paths for other in folder.mentions(path) if not folder.is_python(path)}
     imported = {other for path in paths for other in folder.links(path)}
-    return [path for path in paths if path not in imported and (not called & set(paths) or path in called)]
+    direct = [path for path in paths if path not in imported and (not called & set(paths) or path in called)]
+    return direct or paths
 
 
 def _is_program(folder: Folder, path: str) -> bool:

@@ -21,8 +21,12 @@ _ERRORS = re.compile(
 )
 _REFUSES = {"exit", "fail", "error", "abort", "die", "refuse", "reject", "invalid"}
 _DEMANDS = {"require", "check", "ensure", "expect", "demand", "must"}
+# Functions that judge a whole config; `persistent_allowed` or `check_tma` judge one way of using it.
 _JUDGES = re.compile(
-    r"valid|legal|allowed|feasible|satisf|supported|constraint|check|problem|error|fault|reject|verify", re.I
+    r"_*(?:is_)?(?:valid|legal|feasible|allowed|validate|check|verify|problems?|errors?|faults?|constraints?"
+    r"|satisf\w+)(?:_?(?:config|plan|params|parameters|candidate|knobs|launch|point|values|settings|kernel))*"
+    r"|_*(?:config|plan|params|candidate)_(?:is_)?(?:valid|legal|ok|errors?|problems?|faults?)",
+    re.IGNORECASE,
 )
 _NOT_CONFIG = re.compile(r"case|result|report|row\b|measure")
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -75,7 +79,7 @@ class _Reader:
     def enter(self, name: str, body: list[ast.stmt]) -> None:
         inner = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.stmt)]
         self.terms = _Terms(self.literals, self.keys, definitions(inner) if name else definitions(body))
-        self.judging = bool(_JUDGES.search(name))
+        self.judging = bool(_JUDGES.fullmatch(name))
 
     def walk(self, body: Iterable[ast.stmt], guards: tuple[ast.expr, ...]) -> Iterator[Requirement]:
         for node in body:

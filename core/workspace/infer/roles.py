@@ -22,21 +22,8 @@ _GPU_SOURCE = re.compile(r"@triton\.jit|@\w*\.?jit\b|load_inline|__global__|RawK
 _LOADS_FILES = re.compile(
     r"spec_from_file|import_module|runpy|exec\(|FileLoader|\.load\(|subprocess|\bcdll|CDLL"
 )
-_INPUTS = {
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".csv",
-    ".txt",
-    ".npy",
-    ".npz",
-    ".bin",
-    ".mk",
-    ".cmake",
-    ".sh",
-    "",
-}
+_INPUTS = {".json", ".yaml", ".yml", ".toml", ".csv", ".txt", ".npy", ".npz", ".bin", ".mk", ".cmake", ".sh",
+           ""}  # fmt: skip
 _MOST_CONFIG_BYTES = 1 << 20
 
 
@@ -57,12 +44,12 @@ def assign_roles(folder: Folder, choices: Choices, notes: Notes) -> Roles:
     benchmark = chosen_file(folder, choices.benchmark, "benchmark") or find_benchmark(folder, notes)
     verifier = chosen_file(folder, choices.verifier, "verifier") or find_verifier(folder, benchmark, notes)
     config, start = _config(folder, choices, benchmark, verifier, notes)
-    mutable, protected = _split(folder, [path for path in (benchmark, verifier) if path], config, notes)
     notes.found("benchmark", benchmark, "given" if choices.benchmark else benchmark)
     if verifier:
         notes.found("verifier", verifier, "given" if choices.verifier else verifier)
     if config:
         notes.found("config", config, "given" if choices.config else config)
+    mutable, protected = _split(folder, [path for path in (benchmark, verifier) if path], config, notes)
     files = ([config] if config else []) + [path for path in mutable if path != config]
     return Roles(benchmark, verifier, config, start, tuple(files), tuple(protected))
 
