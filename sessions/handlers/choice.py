@@ -166,16 +166,27 @@ class _Search:
     def found(self, most: int) -> Iterator[Overlay]:
         """Up to `most`, each from a start of its own; ends when the steps are spent."""
         self.steps = LEAST_STEPS + STEPS_EACH * most
+        order = self._order()
         for _ in range(most):
-            overlay = self._complete({}, self._order())
+            overlay = self._complete({}, order)
             if overlay is None:
                 return
             yield {name: overlay[name] for name in self.knobs}
 
     def _order(self) -> list[str]:
-        """Knobs that constraints name first: a broken one shows before the others are tried."""
-        named = {name for constraint in self.space.constraints for name in constraint.names}
-        return sorted(self.knobs, key=lambda name: (name not in named, self.rng.random()))
+        """Next always the knob after which most constraints can be told, so that few values are in vain."""
+        order: list[str] = []
+        left = self.rng.sample(list(self.knobs), len(self.knobs))
+        while left:
+            known = {*self.fixed, *order}
+            order.append(max(left, key=lambda name: self._told(known, name)))
+            left.remove(order[-1])
+        return order
+
+    def _told(self, known: set[str], name: str) -> tuple[int, int]:
+        """How many constraints on `name` can be told once it is known too, and how many there are."""
+        own = [constraint.names for constraint in self.space.constraints if name in constraint.names]
+        return sum(names <= known | {name} for names in own), len(own)
 
     def _complete(self, chosen: Overlay, left: Sequence[str]) -> Overlay | None:
         if not left:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from core.errors import ArgumentFault, StorageFault
 from core.operations.declaration import Answer
 from core.words import JsonObject
+from sessions.atomic_file import remove_quietly, sync_folder, write_beside
 from sessions.session import Session, home_expanded
+from sessions.workspace_files import TEMP_PREFIX, TEMP_SUFFIX
 
-TEMP_SUFFIX = ".kerneldeck.tmp"
 T = TypeVar("T", dict[str, Any], list[Any])
 
 
@@ -82,16 +83,24 @@ def _existing(path: Path) -> JsonObject:
 
 
 def _write(path: Path, content: JsonObject) -> None:
-    """By a temporary file beside it, so that a full disk leaves the old one whole."""
-    temporary = path.with_name(path.name + TEMP_SUFFIX)
+    """By a temporary file beside it, so that a full disk or a kill leaves the old one whole."""
     try:
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        _put_in_place(path, text.encode())
     except ValueError as error:
         raise ArgumentFault(f"{path.name}: {error}", "every number must be finite") from None
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StorageFault(
             f"{path} cannot be written: {error.strerror}", "free space, or name another file"
         ) from None
+
+
+def _put_in_place(path: Path, content: bytes) -> None:
+    # Named as the journal's temporary files are: recovery removes what a kill leaves.
+    temporary = write_beside(path.parent, TEMP_PREFIX, TEMP_SUFFIX, content)
+    try:
+        temporary.replace(path)
+    except OSError:
+        remove_quietly(temporary)
+        raise
+    sync_folder(path.parent)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deck import Deck, configured, plain
+
+from tests.cli.deck import Deck, configured, plain
 
 
 @pytest.fixture

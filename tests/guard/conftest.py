@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 
-from deck import Deck, plain  # noqa: E402
+from tests.cli.deck import Deck, plain
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from deck import Deck
+
+from tests.cli.deck import Deck
 
 
 def test_the_first_that_passes_is_the_first_best(deck: Deck) -> None:
@@ -52,7 +53,7 @@ def test_a_slower_one_is_restored_and_verified(standing: Deck) -> None:
         ("score=1; echo cheat >> benchmark.sh", "tampered"),
         ("status=compile_error; score=1", "compile_error"),
         ("status=invalid; score=1", "invalid"),
-        ("status=failed; score=1; extra=', \"errors\": [\"block 3 is not legal\"]'", "invalid"),
+        ('status=failed; score=1; extra=\', "errors": ["block 3 is not legal"]\'', "invalid"),
     ],
 )
 def test_a_wrong_result_is_restored_at_once(standing: Deck, snippet: str, status: str) -> None:

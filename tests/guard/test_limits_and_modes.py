@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deck import TOML, Deck
+from tests.cli.deck import TOML, Deck
 
 
 def test_a_score_within_max_score_goes_on_to_the_gate(standing: Deck) -> None:
@@ -70,7 +70,9 @@ def test_final_and_dev_mean_the_deciding_mode_and_the_other_whatever_they_are_ca
     text = TOML.replace("modes.dev", "modes.quick").replace("modes.final", "modes.whole")
     deck.write("kerneldeck.toml", text.replace("[objective]", '[objective]\ndecide = "whole"'))
     deck.kernel("mode=; score=100")
-    deck.write("benchmark.sh", deck.read("benchmark.sh").replace('"mode": "%s", ', "").replace('"$mode" ', ""))
+    deck.write(
+        "benchmark.sh", deck.read("benchmark.sh").replace('"mode": "%s", ', "").replace('"$mode" ', "")
+    )
     assert deck.json("run")["mode"] == "quick"
     assert deck.json("verify")["final"]["mode"] == "whole"
     assert deck.json("rank")["mode"] == "whole"
@@ -85,7 +87,7 @@ def test_a_verifier_that_gives_no_score_is_followed_by_the_benchmark(deck: Deck)
 
 
 def test_a_verifier_that_says_not_verified_fails_what_the_benchmark_passed(standing: Deck) -> None:
-    standing.kernel('score=90; extra=\', "verified": false\'')
+    standing.kernel("score=90; extra=', \"verified\": false'")
     answer = standing.json("verify", code=1)
     assert answer["outcome"] == "restored" and answer["final"]["status"] == "incorrect"
 

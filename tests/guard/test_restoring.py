@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from deck import Deck, configured, plain, wait_until
+
+from tests.cli.deck import Deck, configured, plain, wait_until
 
 
 @pytest.fixture
