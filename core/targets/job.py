@@ -35,6 +35,7 @@ class Job:
     visits: str = ""
     warm_s: float | None = None
     needs_score: bool = True  # a verifier may only say whether it passed
+    score_slot: int = 0  # of several arms, the one whose objective is the trial's score
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,23 @@ import os
 import platform
 import secrets
 import shutil
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from core.errors import StorageFault, TargetFault
 from core.targets.job import GRACE_S, Job, Outcome, TargetFacts
+from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
 from core.targets.staging import Stage, Staging
 from core.targets.supervisor_client import SupervisorClient
+from core.targets.texts import plain
 from core.words import JsonObject, Status
 from core.workspace.config import Objective
+
+_MOST_CAPTURED_BYTES = 8 << 20  # the supervisor keeps less
+_COMPILER_ANSWERS_WITHIN_S = 10
 
 
 class LocalTarget:
@@ -37,51 +44,48 @@ class LocalTarget:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             stage = self._staging.lay_out(job.slots)
         except (OSError, StorageFault) as error:
-            return Outcome(Status.INFRA, f"the trial could not be laid out: {error}", "scratch")
+            return Outcome(Status.INFRA, f"the trial could not be laid out: {_told(error)}", "scratch")
         try:
             return await self._run_staged(job, stage)
         except TargetFault as fault:
             return Outcome(Status.INFRA, fault.sentence, fault.stage)
+        except (OSError, StorageFault) as error:
+            return Outcome(Status.INFRA, f"the trial could not be kept: {_told(error)}", "scratch")
         finally:
             stage.remove()
 
     async def _run_staged(self, job: Job, stage: Stage) -> Outcome:
         nonce = secrets.token_hex(16)
-        visits = _visits_file(job, stage)
+        if job.visits:
+            stage.visits_file.write_text(job.visits)
         stdout, stderr = job.output_dir / "stdout", job.output_dir / "stderr"
         reply = await self._supervisor.run(
             {
                 "argv": list(job.command),
                 "cwd": str(stage.folders[0]),
-                "env": _environment(job, stage, nonce, visits),
+                "env": _environment(job, stage, nonce),
                 "wall_s": job.timeout_s,
                 "grace_s": GRACE_S,
                 "stdout": str(stdout),
                 "stderr": str(stderr),
             }
         )
-        if visits is not None:
-            visits.unlink(missing_ok=True)
         if "failure" in reply:
-            raise TargetFault("spawn", f"{job.command[0]} could not be started: {reply['failure']}")
-        tampering = self._staging.tampering(stage)
-        self._staging.drop_changed_copies(stage)
+            raise _fault(job.command[0], reply, stage.folders[0])
         ended = _ended(reply)
+        polluted = self._staging.drop_changed_copies(stage)
+        tampering = self._staging.tampering(stage)
         if tampering:
-            return Outcome(Status.TAMPERED, tampering, exit_code=ended.exit_code, duration_s=ended.duration_s)
-        asked = Asked(self._objective, job.mode, nonce, job.needs_score)
-        return judge(asked, ended, stage.result_file, _text(stdout), _text(stderr))
+            return Outcome(
+                Status.TAMPERED, plain(tampering), exit_code=ended.exit_code, duration_s=ended.duration_s
+            )
+        asked = Asked(self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot)
+        outcome = judge(asked, ended, stage.result_file, _text(stdout), _text(stderr))
+        written = tuple(f"{name} was written into; the workspace's own is untouched" for name in polluted)
+        return replace(outcome, notes=outcome.notes + written)
 
     async def close(self) -> None:
         await self._supervisor.close()
-
-
-def _visits_file(job: Job, stage: Stage) -> Path | None:
-    if not job.visits:
-        return None
-    path = stage.result_file.with_suffix(".visits")
-    path.write_text(job.visits)
-    return path
 
 
 def probe_environment() -> dict[str, str]:
@@ -92,18 +96,30 @@ def probe_environment() -> dict[str, str]:
     return environment
 
 
-def _environment(job: Job, stage: Stage, nonce: str, visits: Path | None) -> dict[str, str]:
+def _environment(job: Job, stage: Stage, nonce: str) -> dict[str, str]:
     """The trial interface's variables; nothing in them tells a candidate why it is run."""
     environment = probe_environment()
     environment["KERNELDECK_RESULT"] = str(stage.result_file)
     environment["KERNELDECK_NONCE"] = nonce
     if len(stage.folders) > 1:
         environment["KERNELDECK_ARMS"] = json.dumps([str(folder) for folder in stage.folders])
-    if visits is not None:
-        environment["KERNELDECK_VISITS"] = str(visits)
+    if job.visits:
+        environment["KERNELDECK_VISITS"] = str(stage.visits_file)
     if job.warm_s is not None:
         environment["KERNELDECK_WARM_S"] = str(job.warm_s)
     return environment
+
+
+def _fault(program: str, reply: JsonObject, folder: Path) -> TargetFault:
+    """Why there is no outcome, from a supervisor's reply that says failure."""
+    reason, stage = str(reply["failure"]), str(reply["stage"])
+    if stage != "spawn":
+        return TargetFault(stage, f"the trial was not seen to its end: {reason}")
+    if "/" in program and (folder / program).exists() and "No such file" in reason:
+        reason = "its first line names an interpreter that is not there"
+    elif "Exec format" in reason:
+        reason += "; a script begins with a line like #!/bin/sh"
+    return TargetFault(stage, f"{plain(program)} could not be started: {reason}")
 
 
 def _ended(reply: JsonObject) -> Ended:
@@ -112,23 +128,46 @@ def _ended(reply: JsonObject) -> Ended:
         signal=reply["signal"],
         ended_by=reply["ended_by"],
         duration_s=reply["duration_s"],
+        stdout_left_out=reply["stdout_left_out"],
+        stdout_lost=reply["stdout_lost"],
         left_behind=reply["left_behind"],
+        survivors=tuple(reply["survivors"]),
         oom_kills=reply["oom_kills"],
     )
 
 
 def _text(path: Path) -> str:
     """A captured stream as text; bytes that are no UTF-8 become replacement characters."""
-    return path.read_bytes().decode("utf-8", "replace")
+    return read_regular(path, _MOST_CAPTURED_BYTES).decode("utf-8", "replace")
+
+
+def _told(error: OSError | StorageFault) -> str:
+    if isinstance(error, StorageFault):
+        return error.sentence
+    return plain(": ".join(str(part) for part in (error.strerror or error, error.filename) if part))
 
 
 def local_facts() -> TargetFacts:
     """The processor's model, the system, and the interpreter and C compiler that `python3` and `cc` mean."""
-    compiler = shutil.which("cc")
     versions = [f"python {platform.python_version()}"]
+    compiler = shutil.which("cc", path=probe_environment()["PATH"])
     if compiler:
-        versions.append(Path(compiler).resolve().name)
+        versions.append(_compiler(compiler))
     return TargetFacts(_cpu_model(), f"{platform.system()} {platform.machine()}", ", ".join(versions))
+
+
+def _compiler(path: str) -> str:
+    """The compiler's name and version; only its name when it does not tell."""
+    name = Path(path).resolve().name
+    try:
+        done = subprocess.run(
+            [path, "-dumpfullversion", "-dumpversion"], capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=_COMPILER_ANSWERS_WITHIN_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return name
+    version = done.stdout.strip() if done.returncode == 0 else ""
+    return f"{name} {plain(version, 40)}".strip()
 
 
 def _cpu_model() -> str:

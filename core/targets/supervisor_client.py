@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from core.errors import TargetFault
@@ -14,81 +15,116 @@ from core.words import JsonObject
 
 _PROGRAM = Path(__file__).with_name("supervisor.py")
 _AFTER_END_S = 30.0  # the supervisor's own bounds (grace, reaping) are well below this
+_ENDED: JsonObject = {"failure": "the supervisor process has ended", "stage": "lost"}
 
 
 class SupervisorClient:
-    """One supervisor process; closing it ends every trial it still runs."""
+    """One supervisor process at a time; closing it ends every trial it still runs."""
 
     def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
-        self._waiting: dict[int, asyncio.Future[JsonObject]] = {}
-        self._ids = itertools.count(1)
+        self._connection: _Connection | None = None
+        self._starting = asyncio.Lock()
 
     async def run(self, request: JsonObject) -> JsonObject:
-        """The supervisor's answer to `request` (see supervisor.py), or {"failure": sentence}.
+        """The supervisor's answer to `request` (see supervisor.py), {"failure": …, "stage": …} included.
 
         When the waiting task is cancelled, the trial is ended first; then the cancellation goes on.
+        TargetFault when there is no supervisor, or none that answers.
         """
-        process = await self._started()
+        connection = await self._connected()
+        return await connection.ask(request)
+
+    async def _connected(self) -> _Connection:
+        async with self._starting:
+            if self._connection is None or self._connection.ended:
+                await self._leave()
+                self._connection = await _started()
+            return self._connection
+
+    async def _leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def close(self) -> None:
+        """End what still runs; bounded in time."""
+        async with self._starting:
+            await self._leave()
+
+
+async def _started() -> _Connection:
+    utf8 = int(sys.getfilesystemencoding() == "utf-8")  # file names are to mean the same to both
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", "-X", f"utf8={utf8}", str(_PROGRAM),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise TargetFault("spawn", f"no process can be started: {error.strerror}") from None
+    return _Connection(process)
+
+
+class _Connection:
+    """A running supervisor and who waits for its answers."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self._process = process
+        self._requests, self._answers = process.stdin, process.stdout
+        self._waiting: dict[int, asyncio.Future[JsonObject]] = {}
+        self._ids = itertools.count(1)
+        self._reader = asyncio.create_task(self._read())
+
+    @property
+    def ended(self) -> bool:
+        return self._reader.done() or self._process.returncode is not None
+
+    async def ask(self, request: JsonObject) -> JsonObject:
         number = next(self._ids)
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
-        bound = request["wall_s"] + request.get("grace_s", GRACE_S) + _AFTER_END_S
+        bound_s = request["wall_s"] + request.get("grace_s", GRACE_S) + _AFTER_END_S
         try:
-            await self._send(process, {**request, "id": number})
-            return await asyncio.wait_for(asyncio.shield(answer), bound)
+            await self._send({**request, "id": number})
+            async with asyncio.timeout(bound_s):
+                return await asyncio.shield(answer)
         except TimeoutError:
             raise TargetFault("lost", "the supervisor did not answer", "run the command again") from None
         except asyncio.CancelledError:
-            await self._cancel(process, number, answer)
+            await self._cancel(number, answer)
             raise
         finally:
-            self._waiting.pop(number, None)
+            del self._waiting[number]
 
-    async def _cancel(
-        self, process: asyncio.subprocess.Process, number: int, answer: asyncio.Future[JsonObject]
-    ) -> None:
-        await self._send(process, {"cancel": number})
+    async def _cancel(self, number: int, answer: asyncio.Future[JsonObject]) -> None:
+        await self._send({"cancel": number})
         await asyncio.wait([answer], timeout=GRACE_S + _AFTER_END_S)
 
-    async def _send(self, process: asyncio.subprocess.Process, message: JsonObject) -> None:
-        assert process.stdin is not None
-        try:
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-            await process.stdin.drain()
-        except (BrokenPipeError, ConnectionResetError):
-            raise TargetFault("lost", "the supervisor process has ended", "run the command again") from None
+    async def _send(self, message: JsonObject) -> None:
+        """To a supervisor that has ended nothing can be sent; whoever waits learns it from the reader."""
+        with suppress(ConnectionError):
+            self._requests.write(json.dumps(message).encode() + b"\n")
+            await self._requests.drain()
 
-    async def _started(self) -> asyncio.subprocess.Process:
-        if self._process is None or self._process.returncode is not None:
-            try:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-I", "-S", str(_PROGRAM),
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise TargetFault("spawn", f"no process can be started: {error.strerror}") from None
-            self._reader = asyncio.create_task(self._read(self._process))
-        return self._process
-
-    async def _read(self, process: asyncio.subprocess.Process) -> None:
+    async def _read(self) -> None:
         """Hand answers out; when the stream ends, whoever still waits learns that the trial is lost."""
-        assert process.stdout is not None
-        async for line in process.stdout:
-            reply = json.loads(line)
-            waiting = self._waiting.get(reply["id"])
-            if waiting is not None and not waiting.done():
-                waiting.set_result(reply)
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(TargetFault("lost", "the supervisor process has ended"))
+        try:
+            async for line in self._answers:
+                reply = json.loads(line)
+                self._hand_out(reply["id"], reply)
+        finally:
+            for number in self._waiting:
+                self._hand_out(number, _ENDED)
+
+    def _hand_out(self, number: int, reply: JsonObject) -> None:
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
 
     async def close(self) -> None:
-        if self._process is None or self._reader is None:
-            return
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._requests.close()
         await asyncio.wait([self._reader], timeout=GRACE_S + _AFTER_END_S)
+        if not self._reader.done():
+            with suppress(ProcessLookupError):
+                self._process.kill()
         await self._process.wait()
-        self._process = None
