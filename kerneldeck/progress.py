@@ -8,11 +8,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from core.events import Event, GateStep, Note, SweepStep, TrialBegan, TrialEnded
+from core.records import TrialRecord
 from kerneldeck.streams import silence
 from kerneldeck.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+
+_STAGES = {"baseline": "the best", "confirm": "gate", "direct": "gate", "verify": "the winner"}
 
 
 class Display:
@@ -21,6 +25,7 @@ class Display:
     def __init__(self, quiet: bool) -> None:
         self._notes = not quiet
         self._live = not quiet and sys.stderr.isatty()
+        self._stage = ""
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -47,13 +52,13 @@ class Display:
             case Note(text):
                 self._line(text)
             case SweepStep("screen", done, total):
-                self._bar("screening", done, total)
+                self._enter("screening", done, total)
             case SweepStep(phase, _, _):
-                self._bar(phase, None, None)
+                self._enter(_STAGES.get(phase, phase))
             case GateStep(_, processes, most, verdict):
-                self._bar(f"gate {verdict}".strip(), processes, most)
+                self._enter(f"gate {verdict}".strip(), processes, most)
             case TrialBegan(trial):
-                self._bar(f"{trial.purpose} #{trial.id} {trial.mode}", None, None)
+                self._trial(trial)
             case TrialEnded(trial) if trial.status not in (None, "ok"):
                 self._line(f"trial #{trial.id}: {trial.status}: {trial.reason}")
             case _:
@@ -68,14 +73,26 @@ class Display:
         else:
             print(text, file=sys.stderr)
 
-    def _bar(self, text: str, done: int | None, total: int | None) -> None:
+    def _enter(self, stage: str, done: int = 0, total: int | None = None) -> None:
+        """A stage of the work has got so far; a total of None is not known."""
+        self._stage = stage
         if not self._live:
             return
-        progress, task = self._started()
-        progress.update(task, description=printable(text), completed=done, total=total)
+        progress = self._started()
+        if self._task is not None:
+            progress.remove_task(self._task)
+        self._task = progress.add_task(printable(stage), total=total, completed=done)
 
-    def _started(self) -> tuple[Progress, TaskID]:
-        if self._progress is None or self._task is None:
+    def _trial(self, trial: TrialRecord) -> None:
+        """The stage's bar stays; a stage that nothing else tells of is named by its trials."""
+        if not self._stage or (trial.purpose == "gate" and not self._stage.startswith("gate")):
+            self._enter(trial.purpose)
+        if self._progress is not None and self._task is not None:
+            text = f"{self._stage}: trial #{trial.id}, {trial.mode}"
+            self._progress.update(self._task, description=printable(text))
+
+    def _started(self) -> Progress:
+        if self._progress is None:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -83,6 +100,5 @@ class Display:
                 TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
                 TimeElapsedColumn(), console=Console(stderr=True), transient=True,
             )  # fmt: skip
-            self._task = self._progress.add_task("starting", total=None)
             self._progress.start()
-        return self._progress, self._task
+        return self._progress

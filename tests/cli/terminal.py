@@ -1,0 +1,40 @@
+"""The command on a terminal of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.cli.deck import DEADLINE_S, environment
+
+
+def on_a_terminal(
+    *words: str, cwd: Path, columns: int = 80, env: Mapping[str, str | None] | None = None
+) -> tuple[int, str]:
+    """Exit code of the command, and all that it wrote to a terminal of that width."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    changes = {"TERM": "xterm-256color", "NO_COLOR": None, "CI": None, **(env or {})}
+    command = subprocess.Popen(
+        [sys.executable, "-m", "kerneldeck", *words], cwd=cwd, env=environment(changes),
+        stdin=its, stdout=its, stderr=its, start_new_session=True,
+    )  # fmt: skip
+    os.close(its)
+    written = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            written += chunk
+    except OSError:  # how a terminal says that its last user has gone
+        pass
+    os.close(ours)
+    code = command.wait(timeout=DEADLINE_S)
+    text = written.decode("utf-8", "replace")
+    assert "Traceback" not in text, text
+    return code, text

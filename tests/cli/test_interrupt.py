@@ -1,0 +1,87 @@
+"""Ctrl-C, and being ended: nothing goes on running, nothing is lost, and the history says what was."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.deck import Deck, interrupt, processes_with, wait_until
+
+
+def hanging(deck: Deck, when: str) -> Path:
+    """A kernel that starts a child and hangs when `when` holds; the file that says it has begun."""
+    reached = deck.root.parent / "reached"
+    deck.kernel(f"if {when}; then touch {reached}; sleep 300 & sleep 300; fi; : ${{score:=100}}")
+    return reached
+
+
+def sweeps(deck: Deck) -> list[tuple[str, str]]:
+    database = sqlite3.connect(deck.root / ".kerneldeck/state.sqlite3")
+    rows = database.execute("SELECT state, summary FROM sweeps ORDER BY id").fetchall()
+    database.close()
+    return [(state, json.loads(summary).get("reason", "")) for state, summary in rows]
+
+
+def test_a_sweep_is_interrupted_in_the_middle(knobbed: Deck) -> None:
+    reached = hanging(knobbed, '[ "$mode$block" = dev4 ]')
+    before = knobbed.files()
+    command = knobbed.start("sweep", "config", "--set", "block=2,4,8", "--keep-best")
+    wait_until(reached.exists, "the second candidate")
+    done = interrupt(command)
+    assert done.code == 130
+    assert "kerneldeck: interrupted; what had finished is in the history" in done.err
+    assert processes_with(str(knobbed.root)) == []
+    assert knobbed.files() == before
+    assert sweeps(knobbed) == [("stopped", "interrupted")]
+    after = knobbed.json("inspect")
+    assert after["history"] == {"ok": 3, "cancelled": 1}, "baseline, the start, block 2, and block 4 cut off"
+    assert after["best"]["score"] == 131
+    assert any("sweep_kernel_config: exit 130 cancelled" in line for line in after["story"])
+    assert "recovered" not in knobbed.run("verify").said, "it had left nothing to put right"
+
+
+@pytest.mark.parametrize("words", [("run", "--mode", "final"), ("verify",), ("repeat",), ("sweep", "config")])
+def test_any_command_can_be_interrupted(knobbed: Deck, words: tuple[str, ...]) -> None:
+    reached = hanging(knobbed, "[ $mode = final ]")
+    before = knobbed.files()
+    command = knobbed.start(*words, "--json")
+    wait_until(reached.exists, "the trial")
+    done = interrupt(command)
+    assert done.code == 130
+    assert done.answer["error"]["code"] == "cancelled" and done.answer["error"]["exit_code"] == 130
+    assert processes_with(str(knobbed.root)) == [] and knobbed.files() == before
+    assert knobbed.json("inspect")["history"] == {"cancelled": 1}
+
+
+def test_an_interrupted_gate_decides_nothing(deck: Deck) -> None:
+    deck.run("verify")
+    count, reached = deck.root.parent / "count", deck.root.parent / "reached"
+    deck.kernel(
+        f"echo >> {count}; [ $(wc -l < {count}) -ge 2 ] && {{ touch {reached}; sleep 300; }}; score=120"
+    )
+    command = deck.start("verify")
+    wait_until(reached.exists, "the gate's own run of it")
+    assert interrupt(command).code == 130
+    assert "score=120" in deck.read("kernel.sh")
+    assert deck.json("inspect")["best"]["score"] == 100
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+def test_a_command_that_is_ended_leaves_its_mess_to_the_next(knobbed: Deck, number: signal.Signals) -> None:
+    reached = hanging(knobbed, '[ "$mode$block" = dev4 ]')
+    before = knobbed.files()
+    command = knobbed.start("sweep", "config", "--set", "block=4", "--keep-best")
+    wait_until(reached.exists, "the candidate")
+    command.send_signal(number)
+    command.communicate(timeout=60)
+    wait_until(lambda: processes_with(str(knobbed.root)) == [], "the trial's end")
+    assert knobbed.files() == before
+    done = knobbed.run("verify")
+    assert "recovered: 1 interrupted trial is cancelled" in done.err
+    assert "recovered: sweep 1 was interrupted and is stopped" in done.err
+    assert sweeps(knobbed) == [("stopped", "interrupted")]
+    assert knobbed.json("inspect")["best"]["score"] == 131
