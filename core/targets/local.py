@@ -99,6 +99,8 @@ def probe_environment() -> dict[str, str]:
 def _environment(job: Job, stage: Stage, nonce: str) -> dict[str, str]:
     """The trial interface's variables; nothing in them tells a candidate why it is run."""
     environment = probe_environment()
+    environment.pop("OLDPWD", None)
+    environment["PWD"] = str(stage.folders[0])  # inherited, it would lead into the user's folder
     environment["KERNELDECK_RESULT"] = str(stage.result_file)
     environment["KERNELDECK_NONCE"] = nonce
     if len(stage.folders) > 1:

@@ -13,7 +13,7 @@ be killed after the trial's own one, and those that would not go), or {"id": 1, 
 
 When stdin closes (our starter ended, however), every trial is ended and the process exits. When this
 process or a watchdog is killed, its trials are ended and reported lost. Standard library only, in Python
-3.8's syntax, so that the two files can be sent to another machine as they are.
+3.8's syntax, so that the three files can be sent to another machine as they are.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ import time
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
+from capped_file import CHUNK_BYTES
 from watchdog import (
-    CHUNK_BYTES,
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     REAP_DEADLINE_S,
@@ -35,6 +35,7 @@ from watchdog import (
     Watchdog,
     clear,
     descendants,
+    kill_groups,
     prctl,
     signal_each,
     wake_on_signals,
@@ -107,6 +108,7 @@ class Supervisor:
             orphans = descendants(self.pid, self.watchdogs)
             if not orphans:
                 break
+            kill_groups(orphans.values())
             signal_each(orphans, signal.SIGKILL)
             select.select([self.wake], [], [], 0.01)
             clear(self.wake)

@@ -8,36 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import resource
 import select
 import signal
 import sys
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any, NoReturn
 
+    from core.targets.capped_file import CappedFile, drain, pump
+
     Request = dict[str, Any]
     Reply = dict[str, Any]
+else:
+    from capped_file import CappedFile, drain, pump
 
-HEAD_BYTES = 4 << 20
-TAIL_BYTES = 256 << 10
-CHUNK_BYTES = 1 << 16
-MOST_BUFFERED_BYTES = 16 << 20  # more than any pipe holds once its writers are gone
 LINGER_S = 0.2  # helpers of a trial that has ended may need a moment to notice
 REAP_DEADLINE_S = 10.0
+LOOK_AGAIN_S = 0.05
 LONGEST_WAIT_S = 3600.0
 MOST_SURVIVORS = 20
 TRIAL_OOM_SCORE = b"500"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform == "linux"
-_LOST_TO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class Failed(Exception):
@@ -46,52 +44,6 @@ class Failed(Exception):
     def __init__(self, stage: str, reason: str | None) -> None:
         super().__init__(reason)
         self.stage = stage
-
-
-class CappedFile:
-    """A file that keeps the first HEAD_BYTES and the last TAIL_BYTES of a stream.
-
-    A full disk loses output, not the trial: what cannot be written is counted in `lost`.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self.room = HEAD_BYTES
-        self.tail: deque[bytes] = deque()
-        self.tail_bytes = 0
-        self.left_out = 0
-        self.lost = 0
-
-    def write(self, chunk: bytes) -> None:
-        head, rest = chunk[: self.room], chunk[self.room :]
-        self.room -= len(head)
-        self._store(head)
-        if rest:
-            self.tail.append(rest)
-            self.tail_bytes += len(rest)
-        while self.tail and self.tail_bytes - len(self.tail[0]) >= TAIL_BYTES:
-            oldest = self.tail.popleft()
-            self.left_out += len(oldest)
-            self.tail_bytes -= len(oldest)
-
-    def _store(self, content: bytes) -> None:
-        view = memoryview(content)
-        try:
-            while view and not self.lost:
-                view = view[os.write(self.descriptor, view) :]
-        except OSError as error:
-            if error.errno not in _LOST_TO_DISK:
-                raise
-        self.lost += len(view)
-
-    def close(self) -> None:
-        tail = b"".join(self.tail)
-        self.left_out += max(0, len(tail) - TAIL_BYTES)
-        if self.left_out:
-            self._store(b"\n[%d bytes left out]\n" % self.left_out)
-        self._store(tail[-TAIL_BYTES:])
-        with contextlib.suppress(OSError):
-            os.close(self.descriptor)
 
 
 class Watchdog:
@@ -108,6 +60,8 @@ class Watchdog:
         self.status: int | None = None
         self.outputs: list[CappedFile] = []  # stdout, stderr
         self.streams: dict[int, CappedFile] = {}  # descriptors still open
+        self.asked: set[int] = set()  # processes that were asked to end
+        self.orphans: set[int] = set()  # groups of processes that have ended
         self.wake = wake_on_signals()
         signal.signal(signal.SIGTERM, self._note_cancel)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -210,7 +164,7 @@ class Watchdog:
     def _next_deadline(self) -> float:
         if self.kill_from is None:
             return self.deadline
-        return max(self.kill_from, time.monotonic() + 0.05)
+        return time.monotonic() + LOOK_AGAIN_S
 
     def _wait_for_news(self, until: float) -> None:
         """Until output, an ended process, a signal or the deadline; output goes to its file."""
@@ -227,6 +181,7 @@ class Watchdog:
         """Collect ended processes, adopted ones too; whether any is left."""
         while True:
             try:
+                self.orphans.add(group_of_ended())
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return False
@@ -241,35 +196,45 @@ class Watchdog:
         if self.kill_from is None and (self.cancel_asked or now >= self.deadline):
             self.ended_by = "cancel" if self.cancel_asked else "timeout"
             self.kill_from = now + self.request["grace_s"]
-            self._signal_all(signal.SIGTERM)
-        elif self.kill_from is not None and now >= self.kill_from:
-            self._signal_all(signal.SIGKILL)
+        if self.kill_from is not None and now >= self.kill_from:
+            below = descendants(os.getpid())
+            kill_groups((self.pid, *below.values()))
+            signal_each(below, signal.SIGKILL)
+        elif self.kill_from is not None:
+            self._ask_to_end()
 
-    def _signal_all(self, number: int) -> None:
-        below = descendants(os.getpid())
-        if number == signal.SIGKILL or not below:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
-        signal_each(below, number)
+    def _ask_to_end(self) -> None:
+        """Each process of the trial once, those too that were just being forked the last time."""
+        below = descendants(os.getpid()) if LINUX else {self.pid: self.pid}
+        signal_each(below.keys() - self.asked, signal.SIGTERM)
+        self.asked.update(below)
 
     def _end_descendants(self) -> tuple[int, list[int]]:
         """Kill what the trial left behind; how many there were, and those that could not be ended."""
         until = time.monotonic() + LINGER_S if self.kill_from is None else self.kill_from
         while self._reap() and time.monotonic() < until:
-            self._wait_for_news(until)
+            if self.kill_from is not None:
+                self._ask_to_end()
+            self._wait_for_news(min(until, time.monotonic() + LOOK_AGAIN_S))
         if not LINUX:
-            self._signal_all(signal.SIGKILL)
-        first = left = self._left()
+            kill_groups([self.pid])
+        self.orphans.clear()
+        first: dict[int, int] | None = None
+        left: dict[int, int] = {}
         deadline = (self.kill_from or time.monotonic()) + REAP_DEADLINE_S
-        while left and time.monotonic() < deadline:
+        # Whoever is orphaned becomes our child: without children there is no process to look for. With
+        # some, none may be seen all the same: one that forks and exits over and over is always elsewhere.
+        while self._reap():
+            left = descendants(os.getpid())
+            first = left if first is None else first
+            if time.monotonic() >= deadline:
+                break
+            kill_groups((*left.values(), *self.orphans))
             signal_each(left, signal.SIGKILL)
             self._wait_for_news(time.monotonic() + 0.01)
-            left = self._left()
-        return len(first), left
-
-    def _left(self) -> list[int]:
-        # Whoever is orphaned becomes our child: without children there is no process to look for.
-        return descendants(os.getpid()) if self._reap() else []
+        else:
+            left = {}
+        return 0 if first is None else max(1, len(first)), list(left)
 
 
 def prctl(option: int, value: int) -> None:
@@ -310,39 +275,22 @@ def offer_to_oom_killer() -> None:
         os.close(score)
 
 
-def pump(descriptor: int, capped: CappedFile) -> bool:
-    """Move what is there into the file; False at the stream's end."""
-    try:
-        chunk = os.read(descriptor, CHUNK_BYTES)
-    except BlockingIOError:
-        return True
-    if chunk:
-        capped.write(chunk)
-    return bool(chunk)
+def descendants(root: int, spared: Collection[int] = ()) -> dict[int, int]:
+    """Living processes below `root` and the group of each, without those `spared` and below.
 
-
-def drain(descriptor: int, capped: CappedFile) -> None:
-    """Read what is still buffered; a stream that somebody else holds open is not waited for."""
-    with contextlib.suppress(BlockingIOError):
-        for _ in range(MOST_BUFFERED_BYTES // CHUNK_BYTES):
-            chunk = os.read(descriptor, CHUNK_BYTES)
-            if not chunk:
-                return
-            capped.write(chunk)
-
-
-def descendants(root: int, spared: Collection[int] = ()) -> list[int]:
-    """Living processes below `root`, by /proc, without those `spared` and below; zombies do not count."""
-    children: dict[int, list[int]] = {}
+    By /proc; zombies do not count.
+    """
+    children: dict[int, list[tuple[int, int]]] = {}
     for pid in _process_ids():
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        if len(fields) > 1 and fields[0] not in (b"Z", b"X") and pid not in spared:
-            children.setdefault(int(fields[1]), []).append(pid)
-    found: list[int] = []
+        if len(fields) > 2 and fields[0] not in (b"Z", b"X") and pid not in spared:
+            children.setdefault(int(fields[1]), []).append((pid, int(fields[2])))
+    found: dict[int, int] = {}
     frontier = [root]
     while frontier:
-        frontier = [pid for parent in frontier for pid in children.get(parent, ())]
-        found += frontier
+        below = [child for parent in frontier for child in children.get(parent, ())]
+        found.update(below)
+        frontier = [pid for pid, _ in below]
     return found
 
 
@@ -366,6 +314,19 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(descriptor)
+
+
+def group_of_ended() -> int:
+    """The group of a child that has ended and is still to be collected; 0 for none."""
+    ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) if LINUX else None
+    return os.getpgid(ended.si_pid) if ended else 0
+
+
+def kill_groups(groups: Iterable[int]) -> None:
+    """All of a group at once, so that none gets away by forking; never our own group."""
+    for group in set(groups) - {0, os.getpgrp()}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def signal_each(pids: Iterable[int], number: int) -> None:
