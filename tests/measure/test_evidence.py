@@ -45,7 +45,7 @@ def test_a_visit_is_the_median_of_log_launches() -> None:
 
 
 def test_a_coarse_clock_is_averaged_instead() -> None:
-    block = [10.0, 10.0, 10.0, 10.0, 11.0, 11.0, 11.0, 90.0, 10.0, 11.0]
+    block = [10.0] * 6 + [11.0] * 3 + [90.0]
     expected = stats.trim_mean(np.log(block), 0.2)
     assert visit_log(block) == pytest.approx(expected)
 
