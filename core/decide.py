@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from core.engine import Engine
 from core.events import GateStep, Note
+from core.measure.anchor import case_anchors
 from core.measure.arms import from_arms
 from core.measure.decision import Decision
 from core.measure.errors import EvidenceFault, RuleFault
@@ -48,7 +49,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Who is compared with whom, by which rule, and for what."""
+    """Who is compared with whom, by which rule, and for what.
+
+    `case_weights`: the best's long-run value of each case, for objectives that sum cases; None while it
+    has none.
+    """
 
     candidate: Candidate
     best: Candidate
@@ -56,6 +61,7 @@ class Question:
     purpose: str  # verify | apply | sweep
     seed: int
     sweep_id: int | None = None
+    case_weights: Mapping[str, float] | None = None
 
 
 class _Failed(Exception):
@@ -71,7 +77,7 @@ class _Failed(Exception):
 async def compare(engine: Engine, question: Question) -> Comparison:
     """Ask the gate; the decision and its evidence are stored, its noise learned, the best anchored."""
     rule = replace(question.rule, deterministic=engine.config.objective.deterministic)
-    question = replace(question, rule=rule)
+    question = replace(question, rule=rule, case_weights=_case_weights(engine, question.best))
     nothing = Comparison(question.candidate.id, question.best.id)
     floor_key = f"{engine.contract_id}/{_shape(engine)}"
     floor = engine.store.floor(floor_key)
@@ -169,7 +175,7 @@ async def _three_arms(
     if len(reported) != len(slots):
         reason = "the benchmark did not report the three arms it was given; is its timing file in use?"
         raise _Failed("target", trial, reason)
-    evidence = _arms_evidence(engine, plan.by_arm(reported), result.get("timing"))
+    evidence = _arms_evidence(engine, question, plan.by_arm(reported), result.get("timing"))
     return evidence, unstable_text(evidence, question.rule)
 
 
@@ -200,8 +206,14 @@ def _arm_passed(arm: JsonObject) -> bool:
     return arm.get("status") in ("passed", "ok")
 
 
+def _case_weights(engine: Engine, best: Candidate) -> Mapping[str, float] | None:
+    """The best's anchored time of each case, from the processes it was measured in before."""
+    past = engine.store.best_evidence(engine.contract_id, best.id)
+    return case_anchors([ProcessEvidence.from_json(process) for process in past]) or None
+
+
 def _arms_evidence(
-    engine: Engine, arms: tuple[JsonObject, JsonObject, JsonObject], timing: object
+    engine: Engine, question: Question, arms: tuple[JsonObject, JsonObject, JsonObject], timing: object
 ) -> ProcessEvidence:
     about = timing if isinstance(timing, dict) else {}
     try:
@@ -211,7 +223,7 @@ def _arms_evidence(
         reason = f"the benchmark's report of its arms cannot be read ({type(error).__name__}: {error})"
         raise _Failed("target", reason=reason) from None
     instrument = Instrument(kind, str(about.get("engine", "")), engine.measured_objective())
-    return from_arms(best, again, candidate, instrument, discarded=discarded)
+    return from_arms(best, again, candidate, instrument, discarded=discarded, anchored=question.case_weights)
 
 
 def _common_kind(arms: Sequence[JsonObject]) -> tuple[str, list[Mapping[str, Blocks]]]:

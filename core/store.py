@@ -54,6 +54,10 @@ class Store(Protocol):
 
     def add_anchor_value(self, contract_id: str, checkpoint_id: str, value: float) -> None: ...
 
+    def best_evidence(self, contract_id: str, best_id: str) -> list[JsonObject]:
+        """The processes of the last decisions against this best, oldest first, at most 20."""
+        ...
+
     def add_decision(self, decision: DecisionRecord, trials: Sequence[int] = ()) -> DecisionRecord:
         """Store it, and that these trials are its evidence."""
         ...

@@ -8,11 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.records import DecisionRecord
+from core.words import JsonObject
 from sessions.database import SqlValue, insert
 from sessions.rows import Rows, clean, json_object, json_text, pack, unpack_list, where
 
 if TYPE_CHECKING:
     from core.measure.floor import Floor
+
+EVIDENCE_WINDOW = 20
 
 
 class DecisionRows(Rows):
@@ -40,6 +43,13 @@ class DecisionRows(Rows):
         clause, values = where({"contract_id": contract_id})
         sql = f"SELECT * FROM decisions{clause} ORDER BY id DESC LIMIT ?"
         return [_decision(row) for row in self.database.rows(sql, [*values, limit])]
+
+    def best_evidence(self, contract_id: str, best_id: str) -> list[JsonObject]:
+        """The processes of the last decisions against this best, oldest first, at most EVIDENCE_WINDOW."""
+        sql = "SELECT evidence FROM decisions WHERE contract_id = ? AND best_id = ? ORDER BY id DESC LIMIT ?"
+        found = self.database.rows(sql, (contract_id, best_id, EVIDENCE_WINDOW))
+        processes = [process for row in reversed(found) for process in unpack_list(row["evidence"])]
+        return processes[-EVIDENCE_WINDOW:]
 
     def floor(self, key: str) -> Floor:
         """What was learned of the noise under `key`; the start values when nothing was."""

@@ -140,9 +140,14 @@ def process_text(decision: Decision) -> str:
     return f"processes: {gains} %; noise {percent(decision.noise)} a process"
 
 
+def _score(value: float) -> str:
+    """Four significant figures, and never a power of ten."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def provisional_text(value: float, unit: str) -> str:
     """A score of one process, which nobody should compare."""
-    return f"{value:.4g} {unit}, provisional: one process, do not compare"
+    return f"{_score(value)} {unit}, provisional: one process, do not compare"
 
 
 def score_text(anchor: Anchor, decision: Decision, unit: str) -> str:
@@ -154,7 +159,7 @@ def score_text(anchor: Anchor, decision: Decision, unit: str) -> str:
         return f"no anchored {unit} yet"
     count = len(anchor.values)
     plural = "es" if count > 1 else ""
-    return f"{estimate:.4g} {unit} (best {best:.4g} {unit}, anchored on {count} process{plural})"
+    return f"{_score(estimate)} {unit} (best {_score(best)} {unit}, anchored on {count} process{plural})"
 
 
 def smallest_shown(rule: Rule, floor: Floor | Prior, processes: int | None = None) -> float:
