@@ -1,7 +1,8 @@
 """Constraints of a space: a small expression language over knobs, read with `ast` and never executed.
 
-Allowed: numbers, strings, true/false, knob names, `+ - * / // %`, comparisons (chained too), `in` with
-a list, `and or not`, and min, max, abs. Everything else is refused with its place.
+Allowed: numbers, strings, true/false, knob names, `+ - * / // %` of numbers, comparisons (chained too),
+`in` with a list, `and or not`, and min, max, abs. They mean what they mean in Python. Everything else is
+refused with its place, and so is what could take unbounded time or memory.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.errors import ConfigFault
 from core.words import Scalar
@@ -17,7 +19,12 @@ from core.words import Scalar
 Value = bool | int | float | str | tuple["Value", ...]
 Evaluator = Callable[[Mapping[str, Scalar]], Value]
 
-_BINARY: dict[type[ast.operator], Callable[..., Value]] = {
+MOST_CHARACTERS = 20_000
+MOST_LEVELS = 100
+
+
+_NO_NUMBERS = (str, tuple)
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Value]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -47,23 +54,35 @@ class Constraint:
     evaluate: Evaluator
 
     def holds(self, values: Mapping[str, Scalar]) -> bool:
-        """Whether `values` satisfy it; ConfigFault when the types do not fit (a word below a number)."""
+        """Whether `values`, which has all of `names`, satisfies it.
+
+        ConfigFault when it cannot be computed: a word below a number, a division by zero.
+        """
         try:
             return bool(self.evaluate(values))
-        except (TypeError, ZeroDivisionError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise ConfigFault(f"constraint {self.text!r} cannot be computed: {error}") from None
 
 
 def parse(text: str, knob_names: frozenset[str]) -> Constraint:
     """The constraint that `text` says; ConfigFault names the column of what is not allowed."""
+    if len(text) > MOST_CHARACTERS:
+        raise ConfigFault(
+            f"constraint {text[:60]!r}… is longer than {MOST_CHARACTERS} characters", "split it in several"
+        )
     compiler = _Compiler(text.strip(), knob_names)
     try:
         evaluate = compiler.compile(ast.parse(compiler.text, mode="eval").body)
     except SyntaxError as error:
-        raise ConfigFault(f"constraint {text!r}, column {error.offset or 1}: {error.msg}") from None
+        where = f"constraint {_shortened(text)!r}, column {error.offset or 1}"
+        raise ConfigFault(f"{where}: {error.msg}") from None
     except (RecursionError, ValueError, MemoryError) as error:
         raise ConfigFault(f"constraint {text[:60]!r} cannot be read: {error}") from None
     return Constraint(compiler.text, frozenset(compiler.names), evaluate)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 class _Compiler:
@@ -73,16 +92,22 @@ class _Compiler:
         self.text = text
         self.knob_names = knob_names
         self.names: set[str] = set()
+        self.level = 0
 
     def compile(self, node: ast.expr) -> Evaluator:
-        visit = getattr(self, f"_{type(node).__name__}", None)
+        visit: Callable[[ast.expr], Evaluator] | None = getattr(self, f"_{type(node).__name__}", None)
         if visit is None:
             raise self._refusal(node, f"{type(node).__name__} is not allowed in a constraint")
-        return visit(node)  # type: ignore[no-any-return]
+        if self.level == MOST_LEVELS:
+            raise self._refusal(node, f"nested deeper than {MOST_LEVELS} levels")
+        self.level += 1
+        evaluate = visit(node)
+        self.level -= 1
+        return evaluate
 
     def _refusal(self, node: ast.expr, why: str) -> ConfigFault:
         return ConfigFault(
-            f"constraint {self.text!r}, column {node.col_offset + 1}: {why}",
+            f"constraint {_shortened(self.text)!r}, column {node.col_offset + 1}: {why}",
             "write comparisons of knobs with + - * / // %, and, or, not, in [..], min, max, abs",
         )
 
@@ -128,13 +153,29 @@ class _Compiler:
         if apply is None:
             raise self._refusal(node, "this operator is not allowed")
         left, right = self.compile(node.left), self.compile(node.right)
-        return lambda values: apply(left(values), right(values))
+
+        def evaluate(values: Mapping[str, Scalar]) -> Value:
+            one, other = left(values), right(values)
+            # Repeated or formatted, a short word could fill the memory.
+            if isinstance(one, _NO_NUMBERS) or isinstance(other, _NO_NUMBERS):
+                raise TypeError(f"{one!r} and {other!r} are not both numbers")
+            return apply(one, other)
+
+        return evaluate
 
     def _BoolOp(self, node: ast.BoolOp) -> Evaluator:
-        parts = [self.compile(part) for part in node.values]
-        if isinstance(node.op, ast.And):
-            return lambda values: all(part(values) for part in parts)
-        return lambda values: any(part(values) for part in parts)
+        """The value that decides, as in Python: it may be compared or added to."""
+        *firsts, last = [self.compile(part) for part in node.values]
+        ends_it = isinstance(node.op, ast.Or)
+
+        def evaluate(values: Mapping[str, Scalar]) -> Value:
+            for part in firsts:
+                value = part(values)
+                if bool(value) is ends_it:
+                    return value
+            return last(values)
+
+        return evaluate
 
     def _Compare(self, node: ast.Compare) -> Evaluator:
         operands = [self.compile(item) for item in (node.left, *node.comparators)]

@@ -50,11 +50,11 @@ class _Folder:
         if kind == stat.S_IFREG:
             yield name
         elif kind == stat.S_IFDIR and not self._never(path):
-            yield from self.below(name)
+            yield from self.below(name, chain=tuple(self._real(parent) for parent in path.parents))
 
     def below(self, name: str, ignoring: bool = False, chain: tuple[str, ...] = ()) -> Iterator[str]:
         """The regular files below a folder; `chain` are the real folders that led here."""
-        real = os.path.realpath(self.root / name)
+        real = self._real(name)
         if real in chain:
             return  # a link back to where we came from
         for entry in self._entries(name):
@@ -67,6 +67,9 @@ class _Folder:
 
     def _passed_over(self, name: str, ignoring: bool) -> bool:
         return self._never(PurePosixPath(name)) or (ignoring and self._ignores_itself(name))
+
+    def _real(self, name: str | PurePosixPath) -> str:
+        return os.path.realpath(self.root / name)
 
     def _entries(self, name: str) -> list[str]:
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 from core.errors import ConfigFault
 from core.words import JsonObject
@@ -25,7 +25,9 @@ from core.workspace.config import (
     WorkspaceConfig,
 )
 from core.workspace.constraints import parse as parse_constraint
-from core.workspace.toml_positions import line_of
+from core.workspace.toml_table import Source, Table, is_finite, key_text, shown
+
+_PLACE_IN_MESSAGE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 AGGREGATES = ("sum", "geomean", "mean", "max", "min", "single")
 
@@ -34,14 +36,16 @@ def read_workspace(root: Path) -> Workspace:
     """The workspace at `root`; ConfigFault when there is none or its toml is wrong."""
     path = root / CONFIG_NAME
     try:
-        text = path.read_bytes().decode("utf-8")
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigFault(
             f"{root} is no workspace: it has no {CONFIG_NAME}",
             "make one with: kerneldeck init " + str(root),
         ) from None
     except UnicodeDecodeError as error:
-        raise ConfigFault(f"{path}: not UTF-8 at byte {error.start}") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigFault(f"{path}:{line}: not UTF-8", "save the file as UTF-8") from None
     except OSError as error:
         raise ConfigFault(f"{path} cannot be read: {error.strerror}") from None
     return Workspace(root, parse_toml(text, str(path)))
@@ -52,25 +56,30 @@ def parse_toml(text: str, place: str = CONFIG_NAME) -> WorkspaceConfig:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigFault(f"{place}: {error}", "the file is not valid TOML at that place") from None
-    return _Reader(document, text, place).config()
+        raise _broken(str(error), text, place) from None
+    except (ValueError, RecursionError) as error:  # more digits, or deeper, than Python reads
+        raise ConfigFault(f"{place}: cannot be read: {error}") from None
+    return _Reader(document, Source(text, place)).config()
+
+
+def _broken(message: str, text: str, place: str) -> ConfigFault:
+    """The parser's message with its line where all our messages have it."""
+    hint = "the file is not valid TOML at that place"
+    found = _PLACE_IN_MESSAGE.fullmatch(message)
+    if found is None:
+        return ConfigFault(f"{place}:{len(text.splitlines())}: {message}", hint)
+    return ConfigFault(f"{place}:{found[2]}: {found[1]}, at column {found[3]}", hint)
 
 
 class _Reader:
     """Walks one document; every refusal knows the key it is about."""
 
-    def __init__(self, document: JsonObject, text: str, place: str) -> None:
+    def __init__(self, document: JsonObject, source: Source) -> None:
         self.document = document
-        self.text = text
-        self.place = place
-
-    def refuse(self, path: tuple[str, ...], why: str, hint: str = "") -> NoReturn:
-        line = line_of(self.text, path)
-        where = f"{self.place}:{line}" if line else self.place
-        raise ConfigFault(f"{where}: {'.'.join(path)}: {why}", hint)
+        self.source = source
 
     def config(self) -> WorkspaceConfig:
-        top = _Table(self, (), self.document)
+        top = Table(self.source, (), self.document)
         top.only("schema", "name", "constraints", "state_dir", "objective", "files", "config", "modes",
                  "knobs", "options", "gate", "extras")  # fmt: skip
         self._schema(top)
@@ -91,20 +100,22 @@ class _Reader:
         self._cross_check(config)
         return config
 
-    def _schema(self, top: _Table) -> None:
+    def _schema(self, top: Table) -> None:
         schema = top.number("schema", SCHEMA)
         if schema != SCHEMA:
-            self.refuse(
+            self.source.refuse(
                 ("schema",), f"{schema:g} is not a schema this version reads", f"write: schema = {SCHEMA}"
             )
 
-    def _objective(self, table: _Table, modes: Mapping[str, Mode]) -> Objective:
+    def _objective(self, table: Table, modes: Mapping[str, Mode]) -> Objective:
         table.only(
             "metric", "direction", "decide", "unit", "aggregate", "statistic", "deterministic", "target"
         )
         decide = table.text("decide", "final" if "final" in modes else next(iter(modes)))
         if decide not in modes:
-            self.refuse(("objective", "decide"), f"there is no mode {decide!r}", f"modes: {', '.join(modes)}")
+            self.source.refuse(
+                ("objective", "decide"), f"there is no mode {decide!r}", f"modes: {', '.join(modes)}"
+            )
         target = table.number("target", None)
         return Objective(
             metric=table.text("metric", required=True),
@@ -117,72 +128,85 @@ class _Reader:
             target=target,
         )
 
-    def _files(self, table: _Table) -> Files:
+    def _files(self, table: Table) -> Files:
         table.only("mutable", "protected", "needed")
-        mutable = tuple(self._inside(("files", "mutable"), name) for name in table.texts("mutable"))
-        protected = tuple(self._inside(("files", "protected"), name) for name in table.texts("protected"))
+        mutable, protected = self._names(table, "mutable"), self._names(table, "protected")
         if not mutable:
-            self.refuse(("files", "mutable"), "no file may change", "name at least the kernel or its config")
+            self.source.refuse(
+                ("files", "mutable"), "no file may change", "name at least the kernel or its config"
+            )
+        if CONFIG_NAME in mutable:
+            why = f"{CONFIG_NAME} says what may change, and may not change itself"
+            table.refuse("mutable", why, "take it out", CONFIG_NAME)
         both = sorted(set(mutable) & set(protected))
         if both:
-            self.refuse(("files", "protected"), f"{both[0]} is mutable and protected", "leave it in one list")
+            why = f"{both[0]} is mutable and protected"
+            table.refuse("protected", why, "leave it in one list", both[0])
         return Files(mutable, protected, table.texts("needed"))
+
+    def _names(self, table: Table, key: str) -> tuple[str, ...]:
+        names = [self._inside((*table.path, key), name) for name in table.texts(key)]
+        return tuple(dict.fromkeys(names))
 
     def _inside(self, path: tuple[str, ...], name: str) -> str:
         parts = PurePosixPath(name)
         if parts.is_absolute() or ".." in parts.parts or not parts.parts:
-            self.refuse(
-                path, f"{name!r} leaves the workspace", "name files relative to the workspace's folder"
-            )
+            hint = "name files relative to the workspace's folder"
+            self.source.refuse(path, f"{name!r} leaves the workspace", hint, name)
         return str(parts)
 
-    def _config_file(self, table: _Table) -> str:
+    def _config_file(self, table: Table) -> str:
         table.only("file")
         name = table.text("file")
         return self._inside(("config", "file"), name) if name else ""
 
-    def _modes(self, table: _Table) -> dict[str, Mode]:
+    def _modes(self, table: Table) -> dict[str, Mode]:
         modes = {name: self._mode(table.table(name), name) for name in table.keys}
         if not modes:
-            self.refuse(("modes",), "no mode is declared", "add [modes.final] with a benchmark command")
+            self.source.refuse(
+                ("modes",), "no mode is declared", "add [modes.final] with a benchmark command"
+            )
         return modes
 
-    def _mode(self, table: _Table, name: str) -> Mode:
+    def _mode(self, table: Table, name: str) -> Mode:
         table.only("benchmark", "verifier", "timeout_s")
-        benchmark = table.texts("benchmark")
+        benchmark, verifier = table.texts("benchmark"), table.texts("verifier")
+        hint = 'write: benchmark = ["python3", "benchmark.py"]'
         if not benchmark:
-            self.refuse(
-                ("modes", name), "has no benchmark command", 'write: benchmark = ["python3", "benchmark.py"]'
-            )
+            self.source.refuse(("modes", name), "has no benchmark command", hint)
+        for key, command in (("benchmark", benchmark), ("verifier", verifier)):
+            if command and not command[0]:
+                self.source.refuse(("modes", name, key), "names no program", hint)
         timeout_s = table.number("timeout_s", DEFAULT_TIMEOUT_S)
         if timeout_s is None or timeout_s <= 0:
-            self.refuse(("modes", name, "timeout_s"), "must be above 0 seconds")
-        return Mode(name, benchmark, table.texts("verifier"), timeout_s)
+            self.source.refuse(("modes", name, "timeout_s"), "must be above 0 seconds")
+        return Mode(name, benchmark, verifier, timeout_s)
 
-    def _knobs(self, table: _Table) -> tuple[Knob, ...]:
+    def _knobs(self, table: Table) -> tuple[Knob, ...]:
         return tuple(self._knob(name, table.raw[name]) for name in table.keys)
 
     def _knob(self, name: str, value: Any) -> Knob:
         path = ("knobs", name)
         affects = ""
         if isinstance(value, dict):
-            inner = _Table(self, path, value)
-            inner.only("values", "affects")
+            inner = Table(self.source, path, value)
+            inner.only("values", "affects", hint=f'write a dotted knob in quotes: "{name}.…" = [1, 2]')
             affects, value = inner.text("affects"), value.get("values")
         if not isinstance(value, list) or not value:
-            self.refuse(path, "has no list of values", f"write: {name} = [1, 2, 4]")
+            self.source.refuse(path, "has no list of values", f"write: {key_text(name)} = [1, 2, 4]")
         for item in value:
-            if not isinstance(item, bool | int | float | str):
-                self.refuse(path, f"{item!r} is not a number, a word or a truth value")
+            if not isinstance(item, bool | str) and not is_finite(item):
+                why = f"{shown(item)} is not a finite number, a word or a truth value"
+                self.source.refuse(path, why, item=str(item))
         if len({(isinstance(item, bool), item) for item in value}) < len(value):
-            self.refuse(path, "names a value twice")
+            self.source.refuse(path, "names a value twice")
         return Knob(name, tuple(value), affects)
 
-    def _options(self, table: _Table) -> Options:
+    def _options(self, table: Table) -> Options:
         table.only("warmup", "repeats")
         return Options(table.text("warmup"), table.text("repeats"))
 
-    def _gate(self, table: _Table) -> Gate:
+    def _gate(self, table: Table) -> Gate:
         table.only("min_gain", "case_gate")
         usual = Gate()
         return Gate(
@@ -190,13 +214,15 @@ class _Reader:
             self._fraction(table, "case_gate", usual.case_gate),
         )
 
-    def _fraction(self, table: _Table, key: str, default: float) -> float:
+    def _fraction(self, table: Table, key: str, default: float) -> float:
         value = table.number(key, default)
         if value is None or not 0 <= value < 1:
-            self.refuse(("gate", key), f"{value!r} is not a fraction from 0 up to 1", f"write: {key} = 0.01")
+            self.source.refuse(
+                ("gate", key), f"{value!r} is not a fraction from 0 up to 1", f"write: {key} = 0.01"
+            )
         return value
 
-    def _extras(self, table: _Table) -> Extras:
+    def _extras(self, table: Table) -> Extras:
         table.only("timing", "batch", "samples", "prefork")
         return Extras(
             table.text("timing"), table.text("batch"), table.flag("samples"), table.texts("prefork")
@@ -205,75 +231,15 @@ class _Reader:
     def _cross_check(self, config: WorkspaceConfig) -> None:
         names = frozenset(knob.name for knob in config.knobs)
         if config.knobs and not config.config_file:
-            self.refuse(
+            self.source.refuse(
                 ("knobs",), "have no file to live in", 'add: [config] with file = "kernel_config.json"'
             )
         if config.config_file and config.config_file not in config.files.mutable:
-            self.refuse(("config", "file"), f"{config.config_file} is not mutable", "add it to files.mutable")
+            self.source.refuse(
+                ("config", "file"), f"{config.config_file} is not mutable", "add it to files.mutable"
+            )
         for text in config.constraints:
             try:
                 parse_constraint(text, names)
             except ConfigFault as fault:
-                self.refuse(("constraints",), fault.sentence, fault.hint)
-
-
-class _Table:
-    """One table of the document, read with types; `path` is where it stands."""
-
-    def __init__(self, reader: _Reader, path: tuple[str, ...], raw: JsonObject) -> None:
-        self.reader = reader
-        self.path = path
-        self.raw = raw
-
-    @property
-    def keys(self) -> list[str]:
-        return list(self.raw)
-
-    def only(self, *known: str) -> None:
-        for key in self.raw:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
-                self.reader.refuse((*self.path, key), "is not a key of this table", hint)
-
-    def _typed(self, key: str, default: Any, required: bool, fits: Callable[[Any], bool], wanted: str) -> Any:
-        if key not in self.raw:
-            if required:
-                self.reader.refuse((*self.path, key), "is missing", f"write {key} as {wanted}")
-            return default
-        value = self.raw[key]
-        if not fits(value):
-            self.reader.refuse((*self.path, key), f"{value!r} is not {wanted}")
-        return value
-
-    def text(self, key: str, default: str = "", required: bool = False) -> str:
-        value: str = self._typed(key, default, required, lambda v: isinstance(v, str), "a text in quotes")
-        if required and not value:
-            self.reader.refuse((*self.path, key), "is empty")
-        return value
-
-    def choice(self, key: str, known: tuple[str, ...], default: str = "") -> str:
-        wanted = "one of " + ", ".join(known)
-        value: str = self._typed(key, default or known[0], False, lambda v: v in known, wanted)
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        def fits(value: Any) -> bool:
-            return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-        return tuple(self._typed(key, [], False, fits, "a list of texts"))
-
-    def number(self, key: str, default: float | None) -> float | None:
-        def fits(value: Any) -> bool:
-            return isinstance(value, int | float) and not isinstance(value, bool) and value == value
-
-        value: float | None = self._typed(key, default, False, fits, "a number")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value: bool = self._typed(key, False, False, lambda v: isinstance(v, bool), "true or false")
-        return value
-
-    def table(self, key: str, required: bool = False) -> _Table:
-        raw = self._typed(key, {}, required, lambda v: isinstance(v, dict), "a table")
-        return _Table(self.reader, (*self.path, key), raw)
+                self.source.refuse(("constraints",), fault.sentence, fault.hint, text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import tomli_w
 
-from core.words import JsonObject, Scalar
+from core.words import JsonObject
 from core.workspace.config import SCHEMA, Extras, Gate, Knob, Mode, Objective, Options, WorkspaceConfig
 
 
@@ -32,7 +33,7 @@ def to_toml(config: WorkspaceConfig) -> str:
         "gate": _differing(config.gate, Gate()),
         "extras": _differing(config.extras, Extras()),
         "modes": {name: _mode(mode) for name, mode in config.modes.items()},
-        "knobs": {knob.name: _knob(knob) for knob in config.knobs},
+        "knobs": _knobs(config.knobs),
     }
     document.update({key: table for key, table in sections.items() if table})
     return tomli_w.dumps(document)
@@ -57,6 +58,12 @@ def _mode(mode: Mode) -> JsonObject:
     return table
 
 
-def _knob(knob: Knob) -> list[Scalar] | JsonObject:
-    values = list(knob.values)
-    return {"values": values, "affects": knob.affects} if knob.affects else values
+def _knobs(knobs: Sequence[Knob]) -> JsonObject:
+    """Lists, or tables where one must be a table: mixed, the file would change their order."""
+    if not any(knob.affects for knob in knobs):
+        return {knob.name: list(knob.values) for knob in knobs}
+    tables: JsonObject = {knob.name: {"values": list(knob.values)} for knob in knobs}
+    for knob in knobs:
+        if knob.affects:
+            tables[knob.name]["affects"] = knob.affects
+    return tables
