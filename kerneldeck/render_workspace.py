@@ -26,6 +26,8 @@ def render_inspect(content: JsonObject) -> None:
         [f["name"], "protected", "" if f["sealed"] else "differs from the seal"] for f in files["protected"]
     ]
     table(["file", "kind", ""], rows)
+    for mode, names in content["cases"].items():
+        line(f"cases of {mode}: {', '.join(names)}")
     _space(content["space"])
     _history(content)
     line("next: " + ", or ".join(content["next"]))

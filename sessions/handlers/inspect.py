@@ -9,10 +9,11 @@ from core.errors import ConfigFault, StorageFault
 from core.operations.declaration import Answer
 from core.space import Space
 from core.trials import mode_named
-from core.words import JsonObject
+from core.words import JsonObject, Status
 from core.workspace.needed import needed_files, total_bytes
 from sessions.reports import checkpoint_json, record_json
 from sessions.session import Reading, home_expanded, open_reading
+from sessions.store import SessionStore
 from sessions.story import story
 from sessions.workspace_files import WorkspaceFiles
 
@@ -41,6 +42,8 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         "target": reading.contract["target"],
         "files": _files(reading),
         "space": _space(reading),
+        "state": str(reading.place.folder),
+        "cases": {},
         "best": None,
         "latest": [],
         "history": {},
@@ -48,6 +51,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
     }  # fmt: skip
     if reading.store is not None:
         store = reading.store
+        content["cases"] = {mode: names for mode in config.modes if (names := _cases(reading, store, mode))}
         content["best"] = checkpoint_json(store.best(reading.contract_id))
         content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
         counts = store.counts_by_status(reading.contract_id)
@@ -56,6 +60,18 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         content["story"] = story(store)
     content["next"] = _next(content)
     return Answer(content)
+
+
+def _cases(reading: Reading, store: SessionStore, mode: str) -> list[str]:
+    """Names of the mode's cases, by its newest result."""
+    newest = store.trials(1, mode=mode, status=Status.OK, contract_id=reading.contract_id)
+    result = store.result(newest[0].id) if newest else None
+    cases = (result or {}).get("cases")
+    return (
+        [str(case.get("name", "?")) for case in cases if isinstance(case, dict)]
+        if isinstance(cases, list)
+        else []
+    )
 
 
 def _files(reading: Reading) -> JsonObject:

@@ -70,17 +70,22 @@ def test_a_benchmark_that_ignores_the_arms_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arms",
     [
-        '[{"status": "passed", "cases": 5}] * 3',
-        '[{"status": "passed", "cases": []}] * 3',
-        '[{"status": "passed", "cases": [{"name": "a", "samples": {"k": {"blocks": [["x"]]}}}]}] * 3',
-        '[{"status": "passed", "cases": [{"name": "a", "samples": []}]}] * 3',
+        '[{"status": "passed", "best_us": 5, "cases": 5}] * 3',
+        '[{"best_us": 5, "cases": []}] * 3',
+        '[{"best_us": 5, "cases": [{"name": "a", "samples": {"k": {"blocks": [["x"]]}}}]}] * 3',
+        '[{"best_us": 5, "cases": [{"name": "a", "samples": []}]}] * 3',
         "[1, 2, 3]",
     ],
 )
 def test_arms_in_another_form_are_no_verdict_and_no_crash(tmp_path: Path, arms: str) -> None:
     deck = loops(tmp_path / "loops")
-    result = f'{{"status": "passed", "best_us": 5, "arms": {arms}, "timing": "soon"}}'
-    deck.write("benchmark.py", f"import json\nprint(json.dumps({result}))\n")
+    deck.write(
+        "benchmark.py",
+        "import json, os\n"
+        'result = {"status": "passed", "best_us": 5, "timing": "soon"}\n'
+        f'if "KERNELDECK_ARMS" in os.environ:\n    result["arms"] = {arms}\n'
+        "print(json.dumps(result))\n",
+    )
     deck.run("verify")
     deck.write("kernel.py", "def run(n):\n    return n\n")
     answer = deck.json("verify", code=5)
