@@ -119,8 +119,7 @@ def test_output_up_to_the_cap_is_kept_whole(bench: Bench, tail: int) -> None:
 
 
 def test_a_result_too_large_for_stdout_is_told_where_to_go(bench: Bench) -> None:
-    samples = f"print(json.dumps({{'score': 1, 'samples': [0.125] * {HEAD_BYTES // 5}}}))"
-    outcome = bench.python(f"import json; {samples}")
+    outcome = bench.python(f"import json; print(json.dumps({{'score': 1, 'x': 'x' * {2 * HEAD_BYTES}}}))")
     assert outcome.status is Status.CRASH
     assert outcome.reason.endswith("bytes are not; the file in KERNELDECK_RESULT holds more)")
 
@@ -142,7 +141,7 @@ def test_the_result_file_counts_before_stdout(bench: Bench) -> None:
 
 
 def test_a_result_file_far_larger_than_stdout_may_be_is_read(bench: Bench) -> None:
-    code = f"path.write_text(json.dumps({{'nonce': nonce, 'score': 4, 'x': [0.125] * {HEAD_BYTES // 4}}}))"
+    code = f"path.write_text(json.dumps({{'nonce': nonce, 'score': 4, 'x': 'x' * {2 * HEAD_BYTES}}}))"
     assert bench.python(writing("", f"import json; {code}")).score == 4.0
 
 

@@ -155,7 +155,9 @@ words = st.sampled_from(["word", "'fast'", "'slow'", "''"])
 
 
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    def joined(signs: list[str], left: st.SearchStrategy[str], right: st.SearchStrategy[str]) -> Any:
+    def joined(
+        signs: list[str], left: st.SearchStrategy[str], right: st.SearchStrategy[str]
+    ) -> st.SearchStrategy[str]:
         return st.builds(lambda x, sign, y: f"({x} {sign} {y})", left, st.sampled_from(signs), right)
 
     lists = st.lists(inner | words, max_size=3).map(lambda items: f"[{', '.join(items)}]")
@@ -175,7 +177,7 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @given(st.recursive(numbers, _combined, max_leaves=8), st.integers(-9, 9), st.floats(-5, 5))
 def test_an_expression_is_what_python_says_it_is(text: str, a: int, b: float) -> None:
-    values = {"a": a, "b": b, "word": "fast"}
+    values: dict[str, Any] = {"a": a, "b": b, "word": "fast"}
     constraint = parse(text, frozenset(values))
     try:
         expected = eval(text, {"__builtins__": {"min": min, "max": max, "abs": abs}}, dict(values))

@@ -385,6 +385,7 @@ def configs(draw: st.DrawFn) -> WorkspaceConfig:
     fractions = st.floats(0, 1, exclude_max=True)
     few = st.lists(plain, max_size=2).map(tuple)
     no_command = st.just(())
+    config_anyway = draw(st.booleans())
     return WorkspaceConfig(
         name=draw(names),
         objective=Objective(
@@ -397,7 +398,7 @@ def configs(draw: st.DrawFn) -> WorkspaceConfig:
             name: Mode(name, draw(commands), draw(commands | no_command), draw(seconds))
             for name in mode_names
         },
-        config_file=files[0] if knob_names or draw(st.booleans()) else "",
+        config_file=files[0] if knob_names or config_anyway else "",
         knobs=tuple(Knob(name, tuple(draw(values)), draw(plain)) for name in knob_names),
         constraints=tuple(f"{name} == {name}" for name in simple if name not in ("true", "false")),
         options=Options(draw(plain), draw(plain)),
