@@ -81,7 +81,8 @@ class Display:
         progress = self._started()
         if self._task is not None:
             progress.remove_task(self._task)
-        self._task = progress.add_task(printable(stage), total=total, completed=done)
+        count = f"{done}/{total}" if total is not None else ""
+        self._task = progress.add_task(printable(stage), total=total, completed=done, count=count)
 
     def _trial(self, trial: TrialRecord) -> None:
         """The stage's bar stays; a stage that nothing else tells of is named by its trials."""
@@ -94,11 +95,12 @@ class Display:
     def _started(self) -> Progress:
         if self._progress is None:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._progress = Progress(
-                TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                TimeElapsedColumn(), console=Console(stderr=True), transient=True,
+                TextColumn("{task.description}", markup=False), BarColumn(),
+                TextColumn("{task.fields[count]}", markup=False), TimeElapsedColumn(),
+                console=Console(stderr=True), transient=True,
             )  # fmt: skip
             self._progress.start()
         return self._progress

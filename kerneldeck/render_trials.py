@@ -6,7 +6,8 @@ from core.words import JsonObject
 from kerneldeck.text import SHORT_ID, config_text, line, measure, number, split_common, table
 
 
-def render_trial(trial: JsonObject | None) -> None:
+def render_trial(trial: JsonObject | None, alone: bool = False) -> None:
+    """A trial on its lines; `alone`: it is the whole answer, which nobody should compare."""
     if trial is None:
         return
     kind = "verifier" if trial["verifier"] else "benchmark"
@@ -17,26 +18,29 @@ def render_trial(trial: JsonObject | None) -> None:
     line(f"trial #{trial['trial']}  {trial['mode']} {kind}  {trial['status']}{score}  {duration}")
     if trial["reason"]:
         line(f"  {trial['reason']}")
-    if trial["status"] == "ok" and trial["provisional"] and trial["score"] is not None:
+    if alone and trial["status"] == "ok" and trial["provisional"] and trial["score"] is not None:
         line("  provisional: one process; do not compare it, ask: kerneldeck verify")
     if trial["status"] not in ("ok", "infra"):
         line(f"  its output: {trial['output']}")
 
 
 def render_run(content: JsonObject) -> None:
-    render_trial(content)
+    render_trial(content, alone=True)
     _cases(content)
 
 
 def _cases(trial: JsonObject) -> None:
+    """A table of the cases, when there are several; columns that no case fills are left out."""
     result = trial.get("result") or {}
     cases = [case for case in result.get("cases") or [] if isinstance(case, dict)]
-    metric = trial["metric"]
-    if len(cases) > 1 and all("name" in case for case in cases):
-        rows = [
-            [c["name"], c.get("status"), c.get(metric, c.get("best_us")), c.get("max_abs")] for c in cases
-        ]
-        table(["case", "status", metric, "max_abs"], rows)
+    if len(cases) < 2 or not all("name" in case for case in cases):
+        return
+    keys = [key for key in ("status", trial["metric"], "max_abs") if any(key in case for case in cases)]
+    table(["case", *keys], [[case["name"], *(_cell(case.get(key)) for key in keys)] for case in cases])
+
+
+def _cell(value: object) -> object:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def render_repeat(content: JsonObject) -> None:
@@ -99,7 +103,7 @@ def render_sweep(content: JsonObject) -> None:
     unit = content["unit"]
     counts = ", ".join(f"{count} {status}" for status, count in content["screened"].items()) or "none"
     line(f"sweep #{content['sweep']}: {content['how']}")
-    line(f"screened: {counts}")
+    line(f"screened: {counts}, the workspace as it is included")
     common, rests = split_common([row["config"] for row in content["leaders"] if not row["is_start"]])
     if common:
         line(f"the same in all of them: {config_text(common)}")
@@ -144,27 +148,27 @@ def render_restore(content: JsonObject) -> None:
 
 
 def render_rank(content: JsonObject) -> None:
-    common, rests = split_common([row["config"] for row in content["rows"] if row["config"]])
-    if common:
-        line(f"the same in all of them: {config_text(common)}")
-    distinct = iter(rests)
-    rows = [
-        [
-            row["rank"],
-            f"#{row['trial']}",
-            row["candidate"][:SHORT_ID],
-            row["median_score"],
-            row["count"],
-            _standing(row),
-            config_text(next(distinct)) if row["config"] else "the files as they were",
-        ]
-        for row in content["rows"]
-    ]
+    rows = content["rows"]
     if not rows:
         line(f"nothing has passed in mode {content['mode']} yet")
         return
+    first = rows[0]["config"]
+    if first:
+        line(f"1st: {config_text(first)}")
     score = f"median {measure(content['metric'], content['unit'])}"
-    table(["", "trial", "candidate", score, "runs", "", "configuration"], rows)
+    cells = [
+        [row["rank"], f"#{row['trial']}", row["candidate"][:SHORT_ID], row["median_score"], row["count"],
+         _standing(row), _difference(first, row)]
+        for row in rows
+    ]  # fmt: skip
+    table(["", "trial", "candidate", score, "runs", "", "differs from the 1st in"], cells)
+
+
+def _difference(first: JsonObject, row: JsonObject) -> str:
+    if row["rank"] == 1:
+        return ""
+    differing = {name: value for name, value in row["config"].items() if first.get(name) != value}
+    return config_text(differing) if differing else "other files"
 
 
 def _standing(row: JsonObject) -> str:

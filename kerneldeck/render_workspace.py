@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from core.words import JsonObject
@@ -69,16 +70,19 @@ def render_init(content: JsonObject) -> None:
         line(f"  {finding['topic']}: {finding['value']}  ({finding['source']})")
     for point in content.get("open_points", []):
         line(f"  open: {point}")
-    for warning in content.get("warnings", []):
-        line(f"  warning: {warning}")
     if content["outcome"] == "dry_run":
         print(content["toml"])
         return
     if content["outcome"] == "not_enough":
         line("not enough was found for a kerneldeck.toml; see the open points")
         return
-    line(f"wrote {', '.join(content['written'])}")
+    line(f"wrote {_written(content['written'])}")
     line("next: " + ", ".join(content["next"]))
+
+
+def _written(paths: list[str]) -> str:
+    """A few files by their paths, many by their number and folder."""
+    return ", ".join(paths) if len(paths) < 4 else f"{len(paths)} files in {os.path.commonpath(paths)}"
 
 
 def render_reseal(content: JsonObject) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from core.words import JsonObject
@@ -63,7 +65,14 @@ def config_text(overlay: JsonObject) -> str:
 
 
 def line(text: str) -> None:
-    print(printable(text))
+    """A sentence on a line; on a terminal broken between words, what follows indented."""
+    text = printable(text)
+    if sys.stdout.isatty():
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False,
+                             break_on_hyphens=False)  # fmt: skip
+    print(text)
 
 
 def split_common(configs: Sequence[JsonObject]) -> tuple[JsonObject, list[JsonObject]]:

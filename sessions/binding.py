@@ -23,7 +23,7 @@ from sessions.session import Caller, Session, Tell, home_expanded, open_reading,
 # Modules are named, not imported: `kerneldeck rank` has no use for the sweep's.
 HANDLERS = {
     "inspect_context": "sessions.handlers.inspect",
-    "rank_history": "sessions.handlers.inspect",
+    "rank_history": "sessions.handlers.rank",
     "run_objective": "sessions.handlers.run",
     "repeat_objective": "sessions.handlers.run",
     "sweep_kernel_config": "sessions.handlers.sweep",

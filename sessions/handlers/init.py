@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from core.errors import ArgumentFault
+from core.errors import ArgumentFault, StorageFault
 from core.operations.declaration import Answer
 from core.targets.local import probe_environment
 from core.targets.supervisor_client import SupervisorClient
 from core.words import JsonObject
 from core.workspace.infer import Inference, Probe, ProbeOutput, infer, refuse_existing, write_new
-from core.workspace.needed import needed_files
+from core.workspace.needed import needed_files, total_bytes
 from core.workspace.templates import lay_out, lay_timing_file
 from core.workspace.toml_writer import to_toml
 
-LARGE_BYTES = 50_000_000
+COPY_UP_TO_BYTES = 500_000_000
 
 
 async def init_workspace(folder: Path, arguments: JsonObject) -> Answer:
@@ -51,35 +51,38 @@ def _template(folder: Path, arguments: JsonObject) -> Answer:
 
 
 def _content(folder: Path, found: Inference) -> JsonObject:
-    warnings = []
-    if found.file_bytes > LARGE_BYTES:
-        megabytes = found.file_bytes / 1_000_000
-        warnings.append(
-            f"every trial needs {found.file_count} files, {megabytes:.0f} MB; leave out what it does not "
-            'need with files.needed = ["…"]'
-        )
     return {
         "folder": str(folder),
         "findings": [asdict(finding) for finding in found.findings],
         "open_points": list(found.open_points),
         "files": found.file_count,
         "file_bytes": found.file_bytes,
-        "warnings": warnings,
         "next": ["kerneldeck inspect", "kerneldeck run"],
     }
 
 
 async def _inferred(folder: Path, choices: Mapping[str, str], dev_run: bool) -> Inference:
     """Inference runs beside the loop, so that its probes can use the supervisor on it."""
-    if not dev_run:
+    if not dev_run or not _can_be_copied(folder):
         return infer(folder, None, **choices)
     supervisor = SupervisorClient()
-    with tempfile.TemporaryDirectory(prefix="kerneldeck-init-") as scratch:
-        probe = _probe(folder, Path(scratch), supervisor)
-        try:
-            return await asyncio.to_thread(lambda: infer(folder, probe, **choices))
-        finally:
-            await supervisor.close()
+    try:
+        with tempfile.TemporaryDirectory(prefix="kerneldeck-init-") as scratch:
+            probe = _probe(folder, Path(scratch), supervisor)
+            try:
+                return await asyncio.to_thread(lambda: infer(folder, probe, **choices))
+            finally:
+                await supervisor.close()
+    except OSError as error:
+        raise StorageFault(
+            f"the benchmark cannot be run in a copy of the folder: {error.strerror} ({error.filename})",
+            "make room or give permission there, or only read the source: --no-dev-run",
+        ) from error
+
+
+def _can_be_copied(folder: Path) -> bool:
+    """Whether a throw-away copy is cheap: somebody may have called it in a folder of everything."""
+    return folder.is_dir() and total_bytes(folder, needed_files(folder)) <= COPY_UP_TO_BYTES
 
 
 def _probe(folder: Path, scratch: Path, supervisor: SupervisorClient) -> Probe:
@@ -87,13 +90,9 @@ def _probe(folder: Path, scratch: Path, supervisor: SupervisorClient) -> Probe:
     loop = asyncio.get_running_loop()
 
     def probe(command: tuple[str, ...], timeout_s: float) -> ProbeOutput:
-        copy = scratch / "copy"
+        copy, stdout = scratch / "copy", scratch / "stdout"
         if not copy.exists():
-            for name in needed_files(folder):
-                place = copy / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(folder / name, place)
-        stdout = scratch / "stdout"
+            _copy(folder, copy)
         request: JsonObject = {
             "argv": list(command), "cwd": str(copy), "env": probe_environment(), "wall_s": timeout_s,
             "grace_s": 1.0, "stdout": str(stdout), "stderr": str(scratch / "stderr"),
@@ -105,3 +104,10 @@ def _probe(folder: Path, scratch: Path, supervisor: SupervisorClient) -> Probe:
         return ProbeOutput(stdout.read_text("utf-8", "replace"), reply["exit_code"], note)
 
     return probe
+
+
+def _copy(folder: Path, copy: Path) -> None:
+    for name in needed_files(folder):
+        place = copy / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / name, place)

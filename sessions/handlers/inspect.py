@@ -1,18 +1,15 @@
-"""inspect_context and rank_history: looking without touching."""
+"""inspect_context: looking without touching."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from core.candidates import read_config, value_at
-from core.errors import ConfigFault, StorageFault
+from core.errors import ConfigFault
 from core.operations.declaration import Answer
 from core.space import Space
-from core.trials import mode_named
 from core.words import JsonObject, Status
 from core.workspace.needed import needed_files, total_bytes
 from sessions.reports import checkpoint_json, record_json
-from sessions.session import Reading, home_expanded, open_reading
+from sessions.session import Reading
 from sessions.store import SessionStore
 from sessions.story import story
 from sessions.workspace_files import WorkspaceFiles
@@ -169,54 +166,3 @@ def _next(content: JsonObject) -> list[str]:
     if all(file["as_best"] for file in content["files"]["mutable"]):
         return ["kerneldeck sweep config --keep-best"] if content["space"]["knobs"] else ["kerneldeck run"]
     return ["kerneldeck verify", "kerneldeck restore"]
-
-
-def rank_history(reading: Reading, arguments: JsonObject) -> Answer:
-    """The recorded candidates, best first; only one contract's scores are comparable."""
-    if arguments["history_path"]:
-        with open_reading(_folder_of(arguments["history_path"])) as other:
-            return _rank(other, arguments)
-    return _rank(reading, arguments)
-
-
-def _folder_of(path: str) -> Path:
-    """The workspace a history path belongs to: its folder, or a file or state folder in it."""
-    place = home_expanded(path).resolve()
-    if not place.exists():
-        raise StorageFault(f"{path} does not exist", "name the folder of a workspace")
-    return place if place.is_dir() else place.parent
-
-
-def _rank(reading: Reading, arguments: JsonObject) -> Answer:
-    objective = reading.workspace.config.objective
-    mode = mode_named(reading.workspace.config, arguments["mode"] or objective.decide).name
-    rows: list[JsonObject] = []
-    if reading.store is not None:
-        best = reading.store.best(reading.contract_id)
-        for place, row in enumerate(
-            reading.store.rank(reading.contract_id, mode, arguments["top_n"], objective.direction), 1
-        ):
-            rows.append(
-                {
-                    "rank": place,
-                    "trial": row.trial_id,
-                    "candidate": row.candidate_id,
-                    "median_score": row.median,
-                    "best_score": row.score,
-                    "count": row.count,
-                    "provisional": row.count == 1 and not objective.deterministic,
-                    "config": row.overlay,
-                    "verifier": row.verifier,
-                    "is_best": best is not None and best.id == row.candidate_id,
-                    "started_s": row.started_s,
-                }
-            )
-    content: JsonObject = {
-        "mode": mode,
-        "metric": objective.metric,
-        "unit": objective.unit,
-        "direction": objective.direction,
-        "contract": reading.contract_id,
-        "rows": rows,
-    }
-    return Answer(content)

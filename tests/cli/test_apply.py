@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.deck import Deck
+from tests.cli.deck import Deck, wait_until
 
 
 @pytest.fixture
@@ -95,4 +95,20 @@ def test_the_candidate_of_a_checkpoint_can_be_named_by_its_beginning(swept: Deck
 def test_a_first_candidate_needs_no_gate(knobbed: Deck) -> None:
     answer = knobbed.json("apply", "--config", '{"block": 4}', "--no-dry-run")
     assert answer["outcome"] == "applied" and answer["gate"] is None
+    assert knobbed.json("inspect")["best"]["score"] == 101
+
+
+def test_an_edit_meanwhile_is_not_overwritten_and_the_candidate_is_kept(knobbed: Deck) -> None:
+    reached, go_on = knobbed.root.parent / "reached", knobbed.root.parent / "go-on"
+    knobbed.kernel(f"touch {reached}; while [ ! -e {go_on} ]; do sleep 0.01; done")
+    command = knobbed.start("apply", "--config", '{"block": 4}', "--no-dry-run")
+    wait_until(reached.exists, "the final verification")
+    knobbed.config(block=2, warps=2)
+    edited = knobbed.read("config.json")
+    go_on.touch()
+    out, _ = command.communicate(timeout=60)
+    assert command.returncode == 1
+    assert "not applied: config.json changed meanwhile" in out.decode()
+    assert "is the best now, but was not written" in out.decode()
+    assert knobbed.read("config.json") == edited
     assert knobbed.json("inspect")["best"]["score"] == 101

@@ -31,6 +31,7 @@ def constrained(text: str) -> str:
         (MUTABLE, 'mutable = ["kernel.sh"]', "config.json is not mutable"),
         ('"verifier.sh"]', '"verifier.sh", "kernel.sh"]', "kernel.sh is mutable and protected"),
         ("timeout_s = 10", "timeout_s = 0", "modes.dev.timeout_s: must be above 0 seconds"),
+        ("timeout_s = 10", "timeout_s = inf", "modes.dev.timeout_s: inf is not a finite number"),
         ('benchmark = ["./benchmark.sh", "dev"]', "", "modes.dev: has no benchmark command"),
         ("[modes.dev]", "[modes.dev]\nbenchmrk = []", "did you mean benchmark?"),
         (BLOCK, "block = []", "knobs.block: has no list of values"),
@@ -49,7 +50,7 @@ def test_a_fault_in_the_toml_is_told_with_its_place(knobbed: Deck, old: str, new
     assert knobbed.files() == before and not (knobbed.root / ".kerneldeck").exists()
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00" * 50, b"[[[["])
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00" * 50, b"[[[[", b"a = " + b"[" * 5000])
 def test_no_toml_at_all_is_a_sentence(knobbed: Deck, content: bytes) -> None:
     knobbed.write("kerneldeck.toml", content)
     assert "kerneldeck.toml" in knobbed.fault("run")

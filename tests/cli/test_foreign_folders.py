@@ -223,3 +223,12 @@ def test_init_can_be_interrupted_while_it_runs_the_benchmark(tmp_path: Path) -> 
     wait_until(reached.exists, "the benchmark's run")
     assert interrupt(command).code == 130
     assert processes_with("kerneldeck-init-") == [] and deck.files() == before
+
+
+def test_init_in_a_folder_of_everything_copies_nothing(tmp_path: Path) -> None:
+    deck = folder(tmp_path / "sums", TOTAL_MS)
+    with (deck.root / "weights.bin").open("wb") as file:
+        file.truncate(600_000_000)
+    answer = deck.json("init", "--dry-run", env={"TMPDIR": "/nonexistent"})
+    assert any("600 MB" in point for point in answer["open_points"])
+    assert any("The benchmark was not run" in point for point in answer["open_points"])
