@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from sessions.faults import shown
+from core.workspace.config import CONFIG_NAME
+from sessions.faults import shown, storing
 from sessions.journal import JournaledFiles
 from sessions.remove_tree import remove_tree
+from sessions.state_dir import StatePlace, create
 from sessions.store import SessionStore
 from sessions.trials import INTERRUPTED
 
@@ -15,6 +17,7 @@ def recover(store: SessionStore, files: JournaledFiles) -> list[str]:
     Needs the workspace held. Running it again, or after it was itself cut off, does no harm.
     StorageFault when the disk refuses; the rest is then done next time.
     """
+    _complete_folder(store.place)
     return [
         *_finish_writes(store, files),
         *_end_trials(store),
@@ -23,9 +26,21 @@ def recover(store: SessionStore, files: JournaledFiles) -> list[str]:
     ]
 
 
+def _complete_folder(place: StatePlace) -> None:
+    """Make files of the state folder anew that were made, and cut off before they were filled."""
+    made = [path for name in (".gitignore", "workspace") if (path := place.folder / name).is_file()]
+    empty = [path for path in made if path.stat().st_size == 0]
+    for path in empty:
+        with storing("complete the state folder", path):
+            path.unlink()
+    if empty:
+        create(place)
+
+
 def _finish_writes(store: SessionStore, files: JournaledFiles) -> list[str]:
     rows = store.unfinished_writes()
-    names = {*files.mutable, *(name for row in rows for name in (*row.old, *row.new))}
+    # Result files lie beside the toml by default, and are written by way of such a file too.
+    names = {CONFIG_NAME, *files.mutable, *(name for row in rows for name in (*row.old, *row.new))}
     files.files.remove_stale_temps(names)
     # An open row with a later one behind it could only not be closed: the later began from its outcome.
     for row in rows[:-1]:
