@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from core.errors import ConfigFault
@@ -37,9 +38,20 @@ def with_overlay(base: FileSet, blobs: Blobs, config_file: str, overlay: Overlay
     after = overlaid(before, overlay)
     if after == before and _same_types(after, before):
         return Candidate(base, dict(overlay))
-    content = (json.dumps(after, indent=2) + "\n").encode()
+    content = _written(after, like=blobs.get(base[config_file].sha256))
     version = FileVersion(blobs.put(content), base[config_file].executable)
     return Candidate({**base, config_file: version}, dict(overlay))
+
+
+def _written(config: JsonObject, like: bytes) -> bytes:
+    """The config as JSON, laid out as the file was: on one line, or indented by what its lines are."""
+    indented = re.search(rb"\n([ \t]+)\S", like)
+    indent = indented[1].decode() if indented else 2 if like.strip().count(b"\n") else None
+    end = "\n" if like.endswith(b"\n") else ""
+    try:
+        return (json.dumps(config, indent=indent, ensure_ascii=False) + end).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot
+        return (json.dumps(config, indent=indent) + end).encode()
 
 
 def overlaid(config: JsonObject, overlay: Mapping[str, Scalar]) -> JsonObject:

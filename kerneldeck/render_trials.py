@@ -6,8 +6,11 @@ from core.words import JsonObject
 from kerneldeck.text import SHORT_ID, config_text, line, measure, number, split_common, table
 
 
-def render_trial(trial: JsonObject | None, alone: bool = False) -> None:
-    """A trial on its lines; `alone`: it is the whole answer, which nobody should compare."""
+def render_trial(trial: JsonObject | None, alone: bool = False, told: str = "") -> None:
+    """A trial on its lines; `alone`: it is the whole answer, which nobody should compare.
+
+    A reason that is part of `told`, which follows, is not said twice.
+    """
     if trial is None:
         return
     kind = "verifier" if trial["verifier"] else "benchmark"
@@ -16,7 +19,7 @@ def render_trial(trial: JsonObject | None, alone: bool = False) -> None:
     )
     duration = f"{trial['duration_s']:.2f} s" if trial["duration_s"] is not None else "-"
     line(f"trial #{trial['trial']}  {trial['mode']} {kind}  {trial['status']}{score}  {duration}")
-    if trial["reason"]:
+    if trial["reason"] and trial["reason"] not in told:
         line(f"  {trial['reason']}")
     if alone and trial["status"] == "ok" and trial["provisional"] and trial["score"] is not None:
         line("  provisional: one process; do not compare it, ask: kerneldeck verify")
@@ -76,7 +79,7 @@ _ENDINGS = {
 
 
 def render_verify(content: JsonObject) -> None:
-    render_trial(content["final"])
+    render_trial(content["final"], told=content["reason"])
     render_gate(content["gate"])
     line(f"{_ENDINGS[content['outcome']]}: {content['reason']}")
     if content["restored_files"]:
@@ -180,7 +183,7 @@ def _standing(row: JsonObject) -> str:
 
 def render_apply(content: JsonObject) -> None:
     candidate = content["candidate"][:SHORT_ID]
-    render_trial(content["final"])
+    render_trial(content["final"], told=content.get("reason", ""))
     render_gate(content.get("gate"))
     if content["outcome"] == "refused":
         line(f"not applied: {content['reason']}")

@@ -7,7 +7,7 @@ import time
 
 from core.words import JsonObject
 from kerneldeck.render_trials import render_trial
-from kerneldeck.text import SHORT_ID, line, measure, number, table
+from kerneldeck.text import SHORT_ID, line, measure, number, setting, table
 
 
 def render_inspect(content: JsonObject) -> None:
@@ -37,9 +37,10 @@ def render_inspect(content: JsonObject) -> None:
 def _space(space: JsonObject) -> None:
     if not space["knobs"]:
         return
-    rows = [[knob["name"], knob["now"], " ".join(map(str, knob["values"]))] for knob in space["knobs"]]
+    rows = [[knob["name"], knob["now"], " ".join(map(setting, knob["values"]))] for knob in space["knobs"]]
     table(["knob", "now", "values"], rows)
-    line(f"{space['combinations']:,} combinations, {len(space['constraints'])} constraints")
+    count = len(space["constraints"])
+    line(f"{space['combinations']:,} combinations, {count} constraint{'' if count == 1 else 's'}")
     for fault in space["faults"]:
         line(f"  {fault}")
 

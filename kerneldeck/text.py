@@ -48,6 +48,8 @@ def shown(cell: object) -> str:
     """A cell as text; `-` for what is not known."""
     if cell is None:
         return "-"
+    if isinstance(cell, bool):
+        return setting(cell)
     if isinstance(cell, float):
         return number(cell)
     if isinstance(cell, dict):
@@ -61,7 +63,12 @@ def printable(text: str) -> str:
 
 
 def config_text(overlay: JsonObject) -> str:
-    return printable(" ".join(f"{name}={value}" for name, value in overlay.items()) or "-")
+    return printable(" ".join(f"{name}={setting(value)}" for name, value in overlay.items()) or "-")
+
+
+def setting(value: object) -> str:
+    """A knob's value as the command line takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def line(text: str) -> None:

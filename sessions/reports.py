@@ -97,4 +97,7 @@ def comparison_json(session: Session, comparison: Comparison | None) -> JsonObje
 def _exact_scores(record: DecisionRecord, unit: str) -> str:
     """A deterministic candidate's score beside the best's, to the last digit."""
     process = record.evidence[-1]
-    return f"{process['candidate']:,.12g} {unit} (best {process['best'][0]:,.12g} {unit})"
+    candidate, best = (
+        f"{score:,.12g} {unit}".strip() for score in (process["candidate"], process["best"][0])
+    )
+    return f"{candidate} (best {best})"

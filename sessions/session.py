@@ -136,13 +136,13 @@ def materials(workspace: Workspace, sealed: FileSet) -> Materials:
 def _sealed(workspace: Workspace, store: SessionStore, keep: bool) -> FileSet:
     """The seal that stands, made now if there is none; SealFault when the files differ from it."""
     found = read_protected(workspace)
-    seal = store.seal()
-    if seal is None or not keep:
-        for name in found:
+    for name, version in found.items():
+        if not store.blobs.has(version.sha256):
             store.blobs.put((workspace.root / name).read_bytes())
-        if seal is None:
-            store.put_seal(found)
-            return found
+    seal = store.seal()
+    if seal is None:
+        return store.put_seal(found).files
+    if not keep:
         return seal.files
     changed = sorted(name for name in {*found, *seal.files} if found.get(name) != seal.files.get(name))
     if changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -170,3 +171,18 @@ def test_a_foreign_database_is_refused_and_left_alone(deck: Deck) -> None:
 def test_without_room_for_temporary_files_a_fault_is_still_a_sentence(best: Deck) -> None:
     best.run("verify", env={"TMPDIR": "/nonexistent"}, code=1)
     assert best.read("kernel.sh") == "score=100\n"
+
+
+def test_contents_that_were_lost_are_kept_again_where_the_files_still_have_them(deck: Deck) -> None:
+    deck.run("verify")
+    shutil.rmtree(deck.root / ".kerneldeck/blobs")
+    assert deck.json("verify")["outcome"] == "confirmed"
+    deck.kernel("score=120")
+    assert deck.json("verify", code=1)["outcome"] == "restored"
+
+
+def test_a_best_whose_contents_are_lost_is_said_to_be_and_nothing_is_touched(best: Deck) -> None:
+    shutil.rmtree(best.root / ".kerneldeck/blobs")
+    assert "is not kept (any more)" in best.fault("restore", code=1)
+    best.run("verify", code=None)
+    assert best.read("kernel.sh") == "score=120\n"

@@ -164,3 +164,23 @@ def test_where_higher_is_better_the_highest_wins(knobbed: Deck) -> None:
         (row["score"] for row in answer["leaders"]), reverse=True
     )
     assert knobbed.json("rank", "--top-n", "1")["rows"][0]["median_score"] == 142
+
+
+def test_nested_keys_texts_and_truth_values_are_knobs_too_and_the_layout_stays(knobbed: Deck) -> None:
+    head = CONFIG_TOML.partition("[knobs]")[0]
+    knobs = '"launch.block" = [1, 4]\n"launch.fast" = [true, false]\nform = ["exp", "exp2"]\n'
+    knobbed.write("kerneldeck.toml", f"{head}[knobs]\n{knobs}")
+    knobbed.write("benchmark.sh", "#!/bin/sh\nfast=true; grep -q '\"fast\": true' config.json || fast=false\n"
+                  "form=exp; grep -q exp2 config.json && form=exp2\n"
+                  "block=$(sed -n 's/.*\"block\": *\\([0-9]*\\).*/\\1/p' config.json)\n"
+                  "score=$((100 - block))\n[ $fast$form = falseexp2 ] && score=$((score - 50))\n"
+                  "echo '{\"status\": \"passed\", \"total_ms\": '$score'}'\n")  # fmt: skip
+    config = {"note": "größer", "launch": {"block": 1, "fast": True}, "form": "exp"}
+    text = json.dumps(config, indent=4, ensure_ascii=False)
+    knobbed.write("config.json", text)
+    done = knobbed.run("sweep", "config", "--keep-best")
+    assert "launch.block=4 launch.fast=false form=exp2" in done.out
+    changed = text.replace('"block": 1', '"block": 4').replace("true", "false").replace('"exp"', '"exp2"')
+    assert knobbed.read("config.json") == changed
+    words = ["--set", "launch.fast=false", "--set", "form=exp2", "--dry-run"]
+    assert knobbed.json("sweep", "config", *words)["configs"] == [{"launch.fast": False, "form": "exp2"}]
