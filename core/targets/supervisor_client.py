@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -64,6 +65,16 @@ async def _started() -> _Connection:
     return _Connection(process)
 
 
+def _has_ended(child: int) -> bool:
+    """Whether a child of ours has, though the event loop may not have heard of it yet."""
+    if sys.platform == "darwin":
+        return False
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
 class _Connection:
     """A running supervisor and who waits for its answers."""
 
@@ -77,7 +88,7 @@ class _Connection:
 
     @property
     def ended(self) -> bool:
-        return self._reader.done() or self._process.returncode is not None
+        return self._reader.done() or self._process.returncode is not None or _has_ended(self._process.pid)
 
     async def ask(self, request: JsonObject) -> JsonObject:
         number = next(self._ids)

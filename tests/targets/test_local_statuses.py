@@ -72,24 +72,27 @@ def test_oom_of_the_language(bench: Bench) -> None:
 def test_timeout(bench: Bench) -> None:
     outcome = bench.shell(f"echo '{PASSED}'; exec sleep 60", timeout_s=0.1)
     assert (outcome.status, outcome.reason) == (Status.TIMEOUT, "still running after 0.1 s, ended")
-    assert 0.1 <= outcome.duration_s < 2
+    assert 0.1 <= outcome.duration_s < 10
 
 
 def test_a_benchmark_that_ignores_being_asked_to_end_is_killed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.targets.local.GRACE_S", 0.3)
-    outcome = bench.shell("trap '' TERM; while :; do sleep 60; done", timeout_s=0.1)
+    outcome = bench.shell("trap '' TERM; while :; do sleep 60; done", timeout_s=0.5)
     assert outcome.status is Status.TIMEOUT
-    assert 0.4 <= outcome.duration_s < 3
+    assert 0.8 <= outcome.duration_s < 10
 
 
-def test_a_benchmark_that_ends_in_its_grace_period_still_timed_out(bench: Bench) -> None:
+def test_a_benchmark_that_ends_in_its_grace_period_still_timed_out(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.targets.local.GRACE_S", 20.0)
     script = f"trap 'echo bye; exit 0' TERM; echo '{PASSED}'; while :; do sleep 60 & wait; done"
-    outcome = bench.shell(script, timeout_s=0.1)
+    outcome = bench.shell(script, timeout_s=0.5)
     assert outcome.status is Status.TIMEOUT
     assert bench.printed().endswith("bye\n")
-    assert outcome.duration_s < 2
+    assert outcome.duration_s < 15
 
 
 def test_an_endless_time_out_is_fine(bench: Bench) -> None:
