@@ -1,0 +1,130 @@
+"""What a contract says of the remote machine, and what is kept there.
+
+Part of the agent's bundle: standard library only, Python 3.8's syntax.
+"""
+# Started once a connection, on Python 3.8 too: no pathlib.
+# ruff: noqa: PTH108, PTH119, PTH123, PTH208
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.targets.remove_tree import remove_tree
+    from core.targets.ssh import agent_trials as trials
+    from core.targets.ssh.agent_gpu import ask, gpus
+    from core.targets.ssh.agent_scratch import room
+    from core.targets.ssh.wire import Fault, Json
+else:
+    import agent_trials as trials
+    from agent_gpu import ask, gpus
+    from agent_scratch import room
+    from remove_tree import remove_tree
+    from wire import Fault
+
+ANSWERS_WITHIN_S = 10.0
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,38}")
+
+
+def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
+    """Processor, system, the versions of `python3` and `cc` as a trial finds them, and the GPUs' names."""
+    answer: Json = {
+        "cpu": _cpu_model(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "kernel": platform.release(),
+        "toolchain": ", ".join(filter(None, (_python(env), _compiler(env)))),
+        "gpus": [],
+        "no_gpus_because": "",
+    }
+    if smi:
+        try:
+            found = gpus(smi, deadline_s)["gpus"]
+            answer["gpus"] = [{key: gpu[key] for key in ("index", "name", "uuid", "driver")} for gpu in found]
+        except Fault as fault:
+            answer["no_gpus_because"] = fault.sentence
+    return answer
+
+
+def _python(env: dict[str, str]) -> str:
+    version = _version(env, "python3", "--version")
+    return f"python {version}" if version else ""
+
+
+def _compiler(env: dict[str, str]) -> str:
+    path = shutil.which("cc", path=env.get("PATH", os.defpath))
+    if path is None:
+        return ""
+    name = os.path.basename(os.path.realpath(path))
+    return f"{name} {_version(env, path, '-dumpfullversion', '-dumpversion')}".strip()
+
+
+def _version(env: dict[str, str], program: str, *words: str) -> str:
+    found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
+        return ""
+    try:
+        said = ask([found, *words], ANSWERS_WITHIN_S, env)
+    except OSError:
+        return ""
+    version = _VERSION.search(said.out) if said.exit_code == 0 else None
+    return version.group() if version else ""
+
+
+def _cpu_model() -> str:
+    with suppress(OSError), open("/proc/cpuinfo", errors="replace") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def kept() -> Json:
+    """Bytes and files of the blobs, how many trials lie here in which state, and what is free."""
+    sizes = [size for _, _, size in _blobs()]
+    states = [row["state"] for row in trials.listing()]
+    counted = {state: states.count(state) for state in sorted(set(states))}
+    return {"blob_bytes": sum(sizes), "blob_files": len(sizes), "trials": counted, "room": room()}
+
+
+def clean(most_bytes: int, trials_older_than_s: float) -> Json:
+    """Remove finished trials by age, then the blobs longest unused until `most_bytes` are left.
+
+    Links of running trials keep their contents.
+    """
+    before = kept()
+    for row in trials.listing():
+        if row["state"] != "running" and row["age_s"] >= trials_older_than_s:
+            trials.forget(row["trial"])
+    found = sorted(_blobs())
+    left = sum(size for _, _, size in found)
+    for _, path, size in found:
+        if left <= most_bytes:
+            break
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+            left -= size
+    return {"before": before, "after": kept()}
+
+
+def drop_blobs() -> None:
+    """After a restart nothing that was not flushed is believed."""
+    for folder in ("blobs", "manifests"):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                remove_tree(Path(f"{folder}/{name}"))
+
+
+def _blobs() -> list[tuple[float, str, int]]:
+    found = []
+    for folder, _, names in os.walk("blobs"):
+        for name in names:
+            with suppress(FileNotFoundError):
+                status = os.lstat(f"{folder}/{name}")
+                found.append((max(status.st_mtime, status.st_ctime), f"{folder}/{name}", status.st_size))
+    return found

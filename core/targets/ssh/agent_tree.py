@@ -1,0 +1,172 @@
+"""Run trees: laid out fresh from the blobs for one trial, compared after it.
+
+Part of the agent's bundle: standard library only, Python 3.8's syntax.
+"""
+# Started once a connection, on Python 3.8 too: no pathlib.
+# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from core.targets.regular_file import NotRegular
+    from core.targets.ssh.agent_store import CHUNK_BYTES, Store
+    from core.targets.ssh.wire import Fault, Json
+
+    Rows = list[list[Any]]
+    Identity = tuple[int, int]
+else:
+    from agent_store import CHUNK_BYTES
+    from regular_file import NotRegular
+    from wire import Fault
+
+LINK_FROM_BYTES = 1 << 20
+LINK_FROM_FILES = 200
+MOST_GROWN_BYTES = 16 << 20  # of a protected file, to be read for the difference
+MOST_SHOWN_BYTES = 1 << 20
+
+
+class Tree:
+    """One folder with the files of a manifest. Protected files are always copies.
+
+    Others are links to the read-only blobs where they are large or many: those have mode 0444 or 0555.
+    """
+
+    def __init__(self, store: Store, spec: Json) -> None:
+        self.store = store
+        self.files: Rows = spec["files"]
+        self.folders: list[str] = spec["folders"]
+        self.protected: set[str] = set(spec["protected"])
+        self.copied: set[str] = set(spec["copied"]) | self.protected
+        self.lent: dict[str, tuple[str, str, Identity]] = {}
+
+    def build(self, folder: str) -> None:
+        """OSError when the disk does not take it, Fault when a content is not there any more."""
+        os.mkdir(folder)
+        made = {folder}
+        for name in self.folders:
+            os.makedirs(f"{folder}/{name}", exist_ok=True)
+        many = len(self.files) > LINK_FROM_FILES
+        for path, sha256, size, mode in self.files:
+            place = f"{folder}/{path}"
+            parent = os.path.dirname(place)
+            if parent not in made:
+                os.makedirs(parent, exist_ok=True)
+                made.add(parent)
+            try:
+                if path in self.copied or not (many or size >= LINK_FROM_BYTES):
+                    copy(self.store.path(sha256), place, mode & 0o777)
+                else:
+                    self._lend(path, sha256, place, mode)
+            except FileNotFoundError:
+                raise Fault("sync", "a file's content is not kept there any more", "run it again") from None
+
+    def _lend(self, path: str, sha256: str, place: str, mode: int) -> None:
+        shared = self._shared(sha256, mode)
+        try:
+            os.link(shared, place)
+        except FileNotFoundError:
+            raise
+        except OSError:  # no (more) links on this file system
+            copy(shared, place, mode & 0o777)
+        else:
+            self.lent[path] = (shared, sha256, identity(shared))
+
+    def _shared(self, sha256: str, mode: int) -> str:
+        """The blob to link to: mode bits belong to the content, so executables have a blob of their own."""
+        blob = self.store.path(sha256)
+        if not mode & 0o100:
+            return blob
+        if not os.path.isfile(blob + "x"):
+            beside = f"{blob}x-{os.getpid()}"
+            copy(blob, beside, 0o555)
+            os.rename(beside, blob + "x")
+        return blob + "x"
+
+    def written_into(self) -> list[str]:
+        """Names of linked files that the trial wrote into; their blobs are dropped, for no later trial."""
+        changed = []
+        for name, (shared, sha256, before) in self.lent.items():
+            if identity(shared) != before:
+                changed.append(name)
+                with suppress(FileNotFoundError):
+                    os.unlink(shared)
+                self.store.drop(sha256)
+        return sorted(changed)
+
+    def findings(self, folder: str) -> Rows:
+        """[name, "sha256", hex] of each protected file now, or [name, why not, words]."""
+        sizes = {path: size for path, _, size, _ in self.files}
+        return [[name, *_finding(folder, name, sizes.get(name, 0))] for name in sorted(self.protected)]
+
+    def first_changed(self, folder: str, findings: Rows) -> bytes:
+        """The content of the first protected file that differs, when it is short enough to be shown."""
+        hashes = {path: sha256 for path, sha256, _, _ in self.files}
+        for name, kind, word in findings:
+            if kind != "sha256" or word != hashes[name]:
+                return _content(f"{folder}/{name}", MOST_SHOWN_BYTES) if kind == "sha256" else b""
+        return b""
+
+
+def _finding(folder: str, name: str, size: int) -> list[str]:
+    if not os.path.isdir(folder):
+        return ["no_folder", ""]
+    parent = os.path.dirname(f"{folder}/{name}")
+    inside = os.path.dirname(name)
+    if os.path.realpath(parent) != os.path.normpath(os.path.join(os.path.realpath(folder), inside)):
+        return ["folder_link", ""]
+    try:
+        found = read_up_to(f"{folder}/{name}", size + MOST_GROWN_BYTES)
+    except NotRegular as error:
+        return ["replaced", str(error)]
+    except (FileNotFoundError, NotADirectoryError):
+        return ["removed", ""]
+    except OSError as error:
+        return ["unreadable", error.strerror or ""]
+    return ["sha256", hashlib.sha256(found).hexdigest()]
+
+
+def _content(path: str, most_bytes: int) -> bytes:
+    try:
+        return read_up_to(path, most_bytes)
+    except OSError:
+        return b""
+
+
+def read_up_to(path: str, most_bytes: int) -> bytes:
+    """See `regular_file`: never waits, never follows a link in the last place."""
+    from pathlib import Path
+
+    if TYPE_CHECKING:
+        from core.targets.regular_file import read_regular
+    else:
+        from regular_file import read_regular
+    return read_regular(Path(path), most_bytes)
+
+
+def copy(source: str, place: str, mode: int) -> None:
+    with open(source, "rb", buffering=0) as old:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb", buffering=0) as new:
+            while True:
+                chunk = memoryview(old.read(CHUNK_BYTES))
+                if not chunk:
+                    break
+                while chunk:
+                    chunk = chunk[new.write(chunk) or 0 :]
+            os.fchmod(descriptor, mode)
+
+
+def identity(path: str) -> Identity:
+    """Bytes, and nanoseconds of the last change."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return (-1, -1)
+    return status.st_size, status.st_mtime_ns
