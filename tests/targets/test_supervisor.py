@@ -149,7 +149,7 @@ def test_closing_leaves_nothing_to_be_collected_with_a_warning(
         "bench = Bench(Path(sys.argv[1])); bench.shell('true'); bench.shell('exit 1'); gc.collect()"
     )
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", code, str(tmp_path)],
+        [sys.executable, "-W", "error", "-c", code, str(tmp_path)],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(REPO)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
