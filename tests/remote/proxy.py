@@ -22,6 +22,7 @@ class Proxy:
     _server_spoke: bool = True
     _flowing: asyncio.Event = field(default_factory=asyncio.Event)
     _writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    _all: list[asyncio.StreamWriter] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def stall(self) -> None:
@@ -48,6 +49,7 @@ class Proxy:
             writer.transport.abort()
             return
         self._writers += [writer, far_writer]
+        self._all += [writer, far_writer]
         async with asyncio.TaskGroup() as both:
             both.create_task(self._pass(reader, far_writer, up=True))
             both.create_task(self._pass(far_reader, writer, up=False))
@@ -107,6 +109,9 @@ class Proxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._all:
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 @asynccontextmanager

@@ -156,7 +156,7 @@ def test_a_jump_host_that_cannot_be_read(user: User) -> None:
 def test_a_line_that_cannot_be_read(user: User, line: str) -> None:
     configured(user, f"Host box\n {line}\n")
     fault = refused(user)
-    assert fault.sentence.startswith("box: the ssh configuration cannot be read: config line 2: ")
+    assert fault.sentence == "box: the ssh configuration cannot be read at line 2 of its file config"
     assert str(user.config) in fault.details
 
 

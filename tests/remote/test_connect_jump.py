@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from core.targets.ssh.host_keys import HostKeyQuestion
+from core.targets.ssh.patience import Patience
 from tests.remote.conftest import Serve
 from tests.remote.connecting import QUICK, answering, connected, fault_of, says_hello, wait_until_gone
-from tests.remote.sshd import Server, User
+from tests.remote.sshd import Server, User, descendants
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
@@ -165,12 +167,27 @@ def test_a_proxy_command_is_a_way_in_too(user: User, serve: Serve) -> None:
         "def up():\n"
         "    while piece := os.read(0, 65536): s.sendall(piece)\n"
         "    s.shutdown(1)\n"
+        "print('noise', file=sys.stderr, flush=True)\n"
         "threading.Thread(target=up, daemon=True).start()\n"
         "while piece := s.recv(65536): os.write(1, piece)\n"
     )
     user.writes("box", server.port, f"ProxyCommand python3 {script} %p")
     connected(user, says_hello, patience=QUICK)
     wait_until_gone(server)
+
+
+def test_a_silent_proxy_command_is_ended(user: User) -> None:
+    user.writes("box", 22, "ProxyCommand sleep 600")
+    before = descendants(os.getpid())
+    fault = fault_of(user, patience=Patience(connect_s=0.3, login_s=5))
+    assert fault.stage == "connect"
+    assert fault.sentence == "box accepted the connection but said nothing within 0.3 s"
+    assert descendants(os.getpid()) == before
+
+
+def test_a_proxy_command_that_ends_at_once(user: User) -> None:
+    user.writes("box", 22, "ProxyCommand exec false")
+    assert fault_of(user).sentence == "box closed the connection before a login (2 tries)"
 
 
 def test_a_proxy_command_that_is_not_there(user: User) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,44 @@ def test_a_locked_key_and_no_agent(user: User, server: Server, keys: Path) -> No
     assert fault.stage == "auth"
     assert fault.sentence == "box refused the login: the key needs its passphrase, and no agent holds it"
     assert "ssh-add" in fault.hint
+
+
+def test_a_locked_key_that_the_agent_holds(
+    user: User, server: Server, keys: Path, agent: Path, tmp_path: Path
+) -> None:
+    for suffix in ("", ".pub"):
+        shutil.copy(keys / f"user{suffix}", tmp_path / f"mine{suffix}")
+    load(tmp_path / "mine")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(tmp_path / "mine")],
+        check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    user.writes("box", server.port, key=tmp_path / "mine")
+    connected(user, says_hello)
+
+
+def test_a_server_that_would_take_a_password_says_so(user: User, serve: Serve, keys: Path) -> None:
+    server = serve("PasswordAuthentication yes")
+    user.trusts(server)
+    user.writes("box", server.port, key=keys / "stranger")
+    assert fault_of(user).sentence == (
+        "box refused the login; keys tried: 1 from files; "
+        "it also takes a password or a code, but these are not asked for here"
+    )
+
+
+def test_a_login_that_ends_half_way_is_not_tried_again(user: User, serve: Serve, keys: Path) -> None:
+    server = serve("LoginGraceTime 1")
+    user.trusts(server)
+    user.writes("box", server.port, f"IdentityAgent {user.folder / 'slow'}", "IdentitiesOnly no")
+    with socket.socket(socket.AF_UNIX) as slow_agent:
+        slow_agent.bind(str(user.folder / "slow"))
+        slow_agent.listen()
+        fault = fault_of(user)
+    assert fault.stage == "connect" and not fault.passing
+    assert fault.sentence == "box ended the connection during the login"
+    wait_until_gone(server)
+    assert server.log.read_text().count("Connection from") == 1 + 1
 
 
 def test_a_dead_agent_is_no_agent(

@@ -128,8 +128,29 @@ def test_a_server_that_greets_and_then_stops_is_no_silent_one(user: User) -> Non
     with listening(lambda connection: connection.sendall(b"SSH-2.0-Stuck\r\n")) as port:
         user.writes("box", port)
         fault = fault_of(user, patience=Patience(connect_s=0.2, login_s=0.6))
-    assert fault.stage == "auth"
-    assert fault.sentence == "box did not finish the login within 0.6 s"
+    assert fault.stage == "connect"
+    assert fault.sentence == "box began to talk but did not come to the login within 0.6 s"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"SSH-2.0-\xff\xfe\r\n", b"SSH-1.5-old\r\n", b"SSH-2.0-x\r\n" + bytes(5000), b"\xff" * 70000,
+        b"line\r\n" * 3000, b"SSH-2.0-x\r\n\0\0\0\x0c\x04\x14" + bytes(10), b"\x1b]0;owned\x07\r\n",
+    ],
+    ids=["no-text", "old", "zeros", "endless-line", "endless-lines", "bad-kex", "escapes"],
+)  # fmt: skip
+def test_a_server_that_talks_nonsense(user: User, said: bytes) -> None:
+    def talk(connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.sendall(said)
+        connection.close()
+
+    with listening(talk) as port:
+        user.writes("box", port)
+        fault = fault_of(user)
+    assert fault.stage == "connect" and fault.sentence.startswith("box ")
+    assert fault.details.isprintable()
 
 
 def answer_like_http(connection: socket.socket) -> None:

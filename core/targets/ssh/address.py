@@ -25,6 +25,11 @@ class Address:
         return SCHEME + (f"{self.user}@" if self.user else "") + host + (f":{self.port}" if self.port else "")
 
     @property
+    def label(self) -> str:
+        """The address without its user, as records may keep it."""
+        return str(Address(self.host, "", self.port))
+
+    @property
     def name(self) -> str:
         """How the user calls it; the only name that sentences show."""
         return self.host

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
+import shutil
 import socket
 
-from core.targets.ssh.telling import Leg, unanswered, unreachable, unresolved
+from core.targets.ssh.telling import Leg, unanswered, unreachable, unresolved, unusable_options
+
+_PLAIN_PROGRAM = re.compile(r"[\w/.+~-]+")
+_BUILT_IN = ("exec", "command", "eval")
 
 
 async def dial(leg: Leg, within_s: float) -> socket.socket:
@@ -32,6 +38,22 @@ async def dial(leg: Leg, within_s: float) -> socket.socket:
             connecting.close()
             raise
     raise fault
+
+
+def proxy_words(leg: Leg) -> list[str]:
+    """The user's ProxyCommand as OpenSSH runs it, by a shell; what it writes to stderr is left out.
+
+    asyncssh would take stderr for a part of the talk, and its end for the end of the connection: the shell
+    keeps it open on another descriptor. SshFault of stage `config` when the program is not there.
+    """
+    command = leg.hop.proxy_command
+    try:
+        program = shlex.split(command)[0]
+    except (ValueError, IndexError):
+        program = ""
+    if _PLAIN_PROGRAM.fullmatch(program) and program not in _BUILT_IN and not shutil.which(program):
+        raise unusable_options(leg, FileNotFoundError(program))
+    return ["/bin/sh", "-c", f"exec 3>&2 2>/dev/null; exec {command.removeprefix('exec ')}"]
 
 
 async def _resolve(leg: Leg, within_s: float) -> list[tuple[int, int, int, str, tuple[object, ...]]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncssh
 
-from core.targets.ssh.dial import dial
+from core.targets.ssh.dial import dial, proxy_words
 from core.targets.ssh.faults import SshFault
 from core.targets.ssh.host_keys import AskHostKey, HostKeyQuestion, KnownHosts, refusal
 from core.targets.ssh.login_keys import keys_for, refused_login, unreadable_key
@@ -17,8 +17,10 @@ from core.targets.ssh.patience import Patience
 from core.targets.ssh.telling import (
     Leg,
     disconnected,
+    nonsense,
     silent,
     slow_login,
+    stuck,
     unanswered,
     unforwarded,
     unreachable,
@@ -34,6 +36,7 @@ class _Witness(asyncssh.SSHClient):
     def __init__(self) -> None:
         self.connection: asyncssh.SSHClientConnection | None = None
         self.offered: asyncssh.SSHKey | None = None
+        self.wants_words = False
         self.lost = asyncio.Event()
         self.lost_by = ""
 
@@ -48,11 +51,21 @@ class _Witness(asyncssh.SSHClient):
         self.offered = key
         return False
 
+    def password_auth_requested(self) -> None:
+        self.wants_words = True
+
+    def kbdint_auth_requested(self) -> None:
+        self.wants_words = True
+
+    @property
+    def trusts(self) -> bool:
+        """Whether the host key was checked and found good, so that a login had begun."""
+        return bool(self.connection and self.connection.get_server_host_key())
+
     @property
     def may_lack_the_kind(self) -> bool:
         """Whether the talk ended before a host key came up, perhaps for want of the kinds asked for."""
-        shown = self.offered or (self.connection and self.connection.get_server_host_key())
-        return self.greeted and not shown
+        return self.greeted and not self.offered and not self.trusts
 
     @property
     def greeted(self) -> bool:
@@ -140,19 +153,19 @@ async def _once(
             raise _Unknown(witness.offered, fault) from None
         raise fault from None
     except asyncssh.PermissionDenied:
-        raise await refused_login(leg) from None
+        raise await refused_login(leg, witness.wants_words) from None
     except (asyncssh.DisconnectError, ConnectionError) as error:
         if witness.may_lack_the_kind and known.recorded() and not any_kind:
             return await _once(leg, via, patience, known, any_kind=True)
-        if isinstance(error, ConnectionError):
-            raise unreachable(leg, error) from None
-        raise disconnected(leg, error) from None
+        raise disconnected(leg, error, witness.trusts) from None
     except asyncssh.ChannelOpenError as error:
         raise unforwarded(leg, error) from None
     except FileNotFoundError as error:
         raise unusable_options(leg, error) from None
     except OSError as error:
         raise unreachable(leg, error) from None
+    except (ValueError, LookupError, TypeError, AssertionError) as error:
+        raise nonsense(leg, error) from None  # what asyncssh raises over bytes that nobody should send
     finally:
         if "sock" in options and witness.connection is None:
             options["sock"].close()
@@ -189,8 +202,10 @@ async def _bounded(
             finally:
                 watch.cancel()
     except TimeoutError:
-        if witness.greeted:
+        if witness.trusts:
             raise slow_login(leg, patience.login_s) from None
+        if witness.greeted:
+            raise stuck(leg, patience.login_s) from None
         if witness.connection is None:
             raise unanswered(leg, first_s) from None
         raise silent(leg, first_s) from None
@@ -217,6 +232,8 @@ def _options(leg: Leg, via: LoggedIn | None, patience: Patience, known: KnownHos
         "encoding": None,
         "ignore_encrypted": True,
     }
+    if hop.proxy_command and via is None:
+        options["proxy_command"] = proxy_words(leg)
     if hop.asked.user:
         options["username"] = hop.asked.user
     if hop.asked.port:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +53,11 @@ def _public_blobs(path: Path) -> list[bytes]:
     return []
 
 
-async def refused_login(leg: Leg) -> SshFault:
-    """Why the server said no, as far as this side can tell."""
+async def refused_login(leg: Leg, wants_words: bool) -> SshFault:
+    """Why the server said no, as far as this side can tell.
+
+    `wants_words` says that it would have taken a password or a code.
+    """
     files = leg.hop.present_keys
     locked = [path for path in files if _needs_passphrase(path)]
     held = await _keys_in_agent(leg.hop.agent)
@@ -67,18 +69,19 @@ async def refused_login(leg: Leg) -> SshFault:
             f"run: ssh-add {'(with that key file)' if leg.hop.key_files else ''}".strip(),
             details=details,
         )
+    words = "; it also takes a password or a code, but these are not asked for here" if wants_words else ""
     if not files and not held:
         return SshFault(
-            "auth", f"{leg.who} refused the login: there was no key to offer",
-            "name one with IdentityFile in ~/.ssh/config, or load one with ssh-add", details=details,
-        )  # fmt: skip
-    tried = [
-        f"{len(files) - len(locked)} from files" if files else "",
-        f"{held} from an agent" if held else "",
-    ]
+            "auth",
+            f"{leg.who} refused the login: there was no key to offer{words}",
+            "name one with IdentityFile in ~/.ssh/config, or load one with ssh-add",
+            details=details,
+        )
+    unlocked = len(files) - len(locked)
+    tried = [f"{unlocked} from files" if unlocked else "", f"{held} from an agent" if held else ""]
     return SshFault(
         "auth",
-        f"{leg.who} refused the login; keys tried: {' and '.join(filter(None, tried))}",
+        f"{leg.who} refused the login; keys tried: {' and '.join(filter(None, tried))}{words}",
         "check User and IdentityFile for it in ~/.ssh/config, and that the machine knows your key",
         details=details,
     )
@@ -106,12 +109,11 @@ def _needs_passphrase(path: Path) -> bool:
 
 
 async def _keys_in_agent(path: str) -> int:
-    where = path or os.environ.get("SSH_AUTH_SOCK", "")
-    if not where:
+    if not path:
         return 0
     try:
         async with asyncio.timeout(_AGENT_ANSWERS_WITHIN_S):
-            agent = await asyncssh.connect_agent(where)
+            agent = await asyncssh.connect_agent(path)
             try:
                 return len(await agent.get_keys())
             finally:

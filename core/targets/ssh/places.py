@@ -134,7 +134,7 @@ def here() -> Place:
 def by_address(text: str, source: str) -> Place:
     """A place that is only an address, `ssh:HOST`; ArgumentFault when it is none."""
     address = parse_address(text)
-    return Place(str(address), address, source=source)
+    return Place(address.label, address, source=source)
 
 
 def foreign_place(environ: Mapping[str, str]) -> Place | None:
@@ -155,6 +155,6 @@ def foreign_place(environ: Mapping[str, str]) -> Place | None:
     if fault:
         raise ArgumentFault(f"{FOREIGN_PREFIX}REMOTE_ROOT: {fault}", "write a path like /scratch/me")
     return Place(
-        str(address), address, scratch=root, source=FOREIGN_PREFIX + "HOST",
+        address.label, address, scratch=root, source=FOREIGN_PREFIX + "HOST",
         key_file=Path(key).expanduser() if key else None,
     )  # fmt: skip

@@ -81,6 +81,15 @@ def silent(leg: Leg, within_s: float) -> SshFault:
     )
 
 
+def stuck(leg: Leg, within_s: float) -> SshFault:
+    return SshFault(
+        "connect",
+        f"{leg.who} began to talk but did not come to the login within {within_s:g} s",
+        "the server or the network in between may be overloaded",
+        details=leg.details,
+    )
+
+
 def slow_login(leg: Leg, within_s: float) -> SshFault:
     return SshFault(
         "auth",
@@ -112,6 +121,25 @@ def dropped(leg: Leg, told: str) -> SshFault:
     )
 
 
+def nonsense(leg: Leg, error: Exception) -> SshFault:
+    return SshFault(
+        "connect",
+        f"{leg.who} does not speak as an ssh server should",
+        "check the port; something else may listen there",
+        details=f"{leg.details}: {type(error).__name__}: {error}",
+    )
+
+
+def dropped_while_logging_in(leg: Leg, told: str) -> SshFault:
+    """Not `passing`: a second login nobody asked for could lock an account."""
+    return SshFault(
+        "connect",
+        f"{leg.who} ended the connection during the login",
+        "the account may be closed to logins, or the link broke; see: ssh HOST true",
+        details=f"{leg.details}: {told}",
+    )
+
+
 def unforwarded(leg: Leg, error: asyncssh.ChannelOpenError) -> SshFault:
     """The hop before did not open the way to this one."""
     told = error.reason.lower()
@@ -132,10 +160,11 @@ def unforwarded(leg: Leg, error: asyncssh.ChannelOpenError) -> SshFault:
     )
 
 
-def disconnected(leg: Leg, error: asyncssh.DisconnectError) -> SshFault:
-    """The login ended: too many keys, no common language, or a connection that went away."""
-    details = f"{leg.details}: {error.reason}"
-    if _TOO_MANY.lower() in error.reason.lower():
+def disconnected(leg: Leg, error: asyncssh.DisconnectError | ConnectionError, logging_in: bool) -> SshFault:
+    """The connection ended: too many keys, no common language, or nobody knows why."""
+    told = error.reason if isinstance(error, asyncssh.DisconnectError) else error.strerror or str(error)
+    details = f"{leg.details}: {told}"
+    if _TOO_MANY.lower() in told.lower():
         return SshFault(
             "auth",
             f"{leg.who} gave up: too many keys were offered",
@@ -149,7 +178,7 @@ def disconnected(leg: Leg, error: asyncssh.DisconnectError) -> SshFault:
             "update its ssh server, or remove algorithm lists for it from ~/.ssh/config",
             details=details,
         )
-    return dropped(leg, error.reason)
+    return dropped_while_logging_in(leg, told) if logging_in else dropped(leg, told)
 
 
 def unusable_options(leg: Leg, error: Exception) -> SshFault:

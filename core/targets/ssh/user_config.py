@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import os
+import re
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -157,11 +159,14 @@ def _parse(config: SSHClientConfig, path: Path, target: Address) -> None:
     try:
         config.parse(path)
     except ConfigParseError as error:
-        file, _, told = str(error).rpartition("/")
+        place = re.search(r"([^/]+) line ([0-9]+): ", str(error))
+        where = f"line {place[2]} of its file {place[1]}" if place else "its file"
         raise SshFault(
-            "config", f"{target.name}: the ssh configuration cannot be read: {told}",
-            "correct that line; ssh -G HOST reads the same file", details=f"{file}/{told}",
-        ) from None  # fmt: skip
+            "config",
+            f"{target.name}: the ssh configuration cannot be read at {where}",
+            "correct that line; ssh -G HOST reads the same file",
+            details=str(error),
+        ) from None
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise SshFault(
             "config", f"{target.name}: the ssh configuration cannot be read", details=f"{path}: {error}"
@@ -185,7 +190,7 @@ def _hop(asked: Address, config: SSHClientConfig) -> Hop:
         identities_only=bool(of("IdentitiesOnly", False)),
         known_hosts=tuple(Path(name).expanduser() for name in files),
         names_known_hosts=bool(known),
-        agent=str(Path(agent).expanduser()) if (agent := of("IdentityAgent", "")) else "",
+        agent=_agent(config),
         key_alias=of("HostKeyAlias", ""),
         proxy_command=of("ProxyCommand", ""),
         family=of("AddressFamily", socket.AF_UNSPEC),
@@ -193,6 +198,17 @@ def _hop(asked: Address, config: SSHClientConfig) -> Hop:
         keepalive_s=float(of("ServerAliveInterval", KEEPALIVE_S)),
         keepalive_count=max(1, of("ServerAliveCountMax", KEEPALIVE_COUNT)),
     )
+
+
+def _agent(config: SSHClientConfig) -> str:
+    """The agent's socket, empty for none: as configured, by path or by variable, or the usual one."""
+    named = config.get("IdentityAgent", "SSH_AUTH_SOCK")
+    if not named:
+        return ""
+    text = str(named)
+    if text == "SSH_AUTH_SOCK" or text.startswith("$"):
+        return os.environ.get(text.lstrip("$"), "")
+    return str(Path(text).expanduser())
 
 
 def _local_user() -> str:
