@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import ArgumentFault
@@ -71,6 +71,7 @@ def test_addresses_that_are_none(text: str, why: str) -> None:
     assert "ssh:" in caught.value.hint
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_an_address_is_read_back_as_written_or_refused(text: str) -> None:
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from core.targets.ssh.host_keys import HostKeyQuestion
 from tests.remote.conftest import Serve
 from tests.remote.connecting import answering, connected, fault_of, says_hello, wait_until_gone
-from tests.remote.sshd import User, make_key
+from tests.remote.sshd import Server, User, make_key
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
@@ -80,7 +82,7 @@ def test_a_changed_key_is_refused_without_a_question(user: User, serve: Serve) -
 
 def test_a_key_of_another_kind_than_the_one_on_record(user: User, serve: Serve, tmp_path: Path) -> None:
     server = serve()
-    kind, key = make_key(tmp_path / "rsa", "rsa").with_suffix(".pub").read_text().split()[:2]
+    kind, key = make_key(tmp_path / "other", "ecdsa").with_suffix(".pub").read_text().split()[:2]
     user.known_hosts.write_text(f"[127.0.0.1]:{server.port} {kind} {key}\n")
     user.writes("box", server.port)
     fault = fault_of(user, ask=answering(True, []))
@@ -125,6 +127,48 @@ def test_a_key_that_cannot_be_kept_counts_for_this_connection_and_is_said(user: 
     connection = connected(user, says_hello, ask=answering(True, asked))
     assert asked[0].kept_in is None
     assert connection.notes == ("the accepted host key is not kept: the configuration names no file for it",)
+
+
+@pytest.fixture
+def certified(serve: Serve, keys: Path, tmp_path: Path) -> tuple[Server, str]:
+    """A server whose host key an authority has signed, and the authority's public key."""
+    authority = make_key(tmp_path / "authority")
+    for suffix in ("", ".pub"):
+        shutil.copy(keys / f"host{suffix}", tmp_path / f"signed{suffix}")
+    subprocess.run(
+        ["ssh-keygen", "-qs", authority, "-I", "box", "-hn", "127.0.0.1", tmp_path / "signed.pub"],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    server = serve(f"HostCertificate {tmp_path / 'signed-cert.pub'}")
+    return server, " ".join(authority.with_suffix(".pub").read_text().split()[:2])
+
+
+def test_a_host_certificate_of_a_known_authority(user: User, certified: tuple[Server, str]) -> None:
+    server, authority = certified
+    user.known_hosts.write_text(f"@cert-authority [127.0.0.1]:* {authority}\n")
+    user.writes("box", server.port)
+    connected(user, says_hello)
+
+
+def test_a_certificate_of_nobody_known_leaves_the_question_about_the_key(
+    user: User, certified: tuple[Server, str]
+) -> None:
+    server, _ = certified
+    user.writes("box", server.port)
+    asked: list[HostKeyQuestion] = []
+    connected(user, says_hello, ask=answering(True, asked))
+    assert len(asked) == 1 and user.known_hosts.read_text() == server.known_hosts_line
+
+
+def test_a_certificate_of_the_wrong_authority_is_refused(
+    user: User, certified: tuple[Server, str], keys: Path
+) -> None:
+    server, _ = certified
+    other = " ".join((keys / "stranger.pub").read_text().split()[:2])
+    user.known_hosts.write_text(f"@cert-authority [127.0.0.1]:* {other}\n")
+    user.writes("box", server.port)
+    assert fault_of(user, ask=answering(True, [])).stage == "hostkey"
 
 
 def test_a_line_that_cannot_be_read_trusts_nothing_and_breaks_nothing(user: User, serve: Serve) -> None:

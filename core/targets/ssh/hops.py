@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import asyncssh
+from asyncssh.public_key import get_default_public_key_algs
 
 from core.targets.ssh.dial import dial, proxy_words
 from core.targets.ssh.faults import SshFault
@@ -141,7 +142,7 @@ async def _once(
     """One try. With `any_kind` the server may show a key of a kind that is not on record."""
     options = await _usable(leg, _options(leg, via, patience, known))
     if any_kind:
-        options["server_host_key_algs"] = "default"
+        options["server_host_key_algs"] = _plain_kinds()
     if via is None and not leg.hop.proxy_command:
         options["sock"] = await dial(leg, leg.hop.connect_timeout_s or patience.connect_s)
     witness = _Witness()
@@ -232,6 +233,8 @@ def _options(leg: Leg, via: LoggedIn | None, patience: Patience, known: KnownHos
         "encoding": None,
         "ignore_encrypted": True,
     }
+    if not (known.has_anything or hop.names_key_kinds):
+        options["server_host_key_algs"] = _plain_kinds()
     if hop.proxy_command and via is None:
         options["proxy_command"] = proxy_words(leg)
     if hop.asked.user:
@@ -242,3 +245,8 @@ def _options(leg: Leg, via: LoggedIn | None, patience: Patience, known: KnownHos
         options["client_keys"] = [str(path) for path in keys.files]
         options["agent_identities"] = keys.agent_identities
     return options
+
+
+def _plain_kinds() -> list[str]:
+    """Every kind of host key but certificates: of an authority that is not known they say nothing."""
+    return [kind.decode() for kind in get_default_public_key_algs()]

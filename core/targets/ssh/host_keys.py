@@ -85,6 +85,13 @@ class KnownHosts:
         revoked = self._known.match(self.name, "", None)[2]  # `match` forgets these when it falls back to 22
         return list(found[0]), list(found[1]), [*found[2], *revoked]
 
+    @property
+    def has_anything(self) -> bool:
+        """Whether a key or an authority is on record for this name, here or on the usual port."""
+        port = None if self._hop.port == 22 else self._hop.port
+        keys, authorities, _ = self.lookup(self._hop.key_alias or self._hop.host, "", port)
+        return bool(keys or authorities)
+
     def recorded(self) -> list[asyncssh.SSHKey]:
         """The keys on record for exactly this name and port."""
         return list(self._known.match(self.name, "", None)[0])

@@ -63,6 +63,7 @@ class Hop:
     identities_only: bool
     known_hosts: tuple[Path, ...]
     names_known_hosts: bool
+    names_key_kinds: bool
     agent: str
     key_alias: str
     proxy_command: str
@@ -190,6 +191,7 @@ def _hop(asked: Address, config: SSHClientConfig) -> Hop:
         identities_only=bool(of("IdentitiesOnly", False)),
         known_hosts=tuple(Path(name).expanduser() for name in files),
         names_known_hosts=bool(known),
+        names_key_kinds=config.get("HostKeyAlgorithms") is not None,
         agent=_agent(config),
         key_alias=of("HostKeyAlias", ""),
         proxy_command=of("ProxyCommand", ""),
