@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from core.targets.ssh.link import AgentLink
 from core.targets.ssh.remote_trials import greet
 from core.targets.ssh.wire import PROTOCOL, NoFrame, Unframer, frame, safe_name
 from core.words import JsonObject
-from tests.remote.agents import agent, linked, run
+from tests.remote.agents import PipeChannel, agent, linked, run, started
 
 FILES = list(bundles._MODULES)
 
@@ -63,6 +64,27 @@ def test_shells_take_the_boot_line(tmp_path: Path, shell: str) -> None:
     boot = Boot(scratch=str(tmp_path / "s"))
     done = subprocess.run([*words, "-c", boot.line], stdin=subprocess.DEVNULL, capture_output=True)
     assert done.stdout.startswith(b"\x1e" + boot.marker.encode() + b" 3.")
+
+
+@pytest.mark.parametrize("minor", [6, 7, 8, 9, 10, 12, 13, 14])
+def test_other_pythons_run_the_agent_or_are_refused(tmp_path: Path, minor: int) -> None:
+    python = shutil.which(f"python3.{minor}")
+    if python is None or subprocess.run([python, "--version"], capture_output=True).returncode != 0:
+        return  # the syntax is tested above
+
+    async def main() -> None:
+        boot = Boot(scratch=str(tmp_path / "s"), python=python)
+        process = await started(boot)
+        if minor < 8:
+            with pytest.raises(TargetFault, match=r"3\.8 or newer is needed"):
+                await AgentLink.open(PipeChannel(process), boot)
+        else:
+            link = await AgentLink.open(PipeChannel(process), boot)
+            assert (await greet(link)).python.startswith(f"3.{minor}.")
+            await link.close()
+        await process.wait()
+
+    run(main())
 
 
 @pytest.mark.parametrize("python", ["python3; rm x", "python", "../python3", "", "/a b", "/a'b"])
@@ -240,6 +262,12 @@ def test_frames_come_apart_as_they_were_put_together() -> None:
             assert read == sent
 
 
+def test_a_body_is_deflated_when_that_makes_it_smaller() -> None:
+    assert len(frame({}, bytes(100_000), deflate=True)) < 1000
+    packed = os.urandom(100_000)
+    assert packed in frame({}, packed, deflate=True)
+
+
 @pytest.mark.parametrize(
     "stream",
     [
@@ -249,6 +277,7 @@ def test_frames_come_apart_as_they_were_put_together() -> None:
         b"\0\0\0\0\2\0\0\0\0{x",
         b"\1\0\0\0\2\0\0\0\0{}",
         frame({}, b"\0" * ((1 << 20) + 1), deflate=True),
+        frame({}, b"\0" * 100, deflate=True).replace(b"\x78", b"\x79"),
     ],
 )
 def test_what_cannot_be_a_frame_is_refused(stream: bytes) -> None:

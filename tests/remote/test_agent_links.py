@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import signal
 from pathlib import Path
@@ -230,5 +231,50 @@ def test_a_request_without_an_answer_in_time_is_lost(tmp_path: Path) -> None:
                 assert caught.value.stage == "lost"
             finally:
                 os.kill(there.process.pid, signal.SIGCONT)
+
+    run(main())
+
+
+def test_an_outcome_that_nobody_collects_goes_after_a_week(tmp_path: Path) -> None:
+    async def main() -> None:
+        ids = []
+        async with agent(tmp_path / "s") as there:
+            for days in (1, 8):
+                trial = there.trial("true")
+                await there.trials.run(trial, tmp_path / "1")
+                there.trials = RemoteTrials(there.link, there.trials.sync)
+                about = there.scratch / "trials" / trial.id / "about.json"
+                told = json.loads(about.read_text())
+                about.write_text(json.dumps({**told, "began_s": told["began_s"] - days * 86400}))
+                wait_until_cleared(os.open(about.with_name("alive"), os.O_RDWR))
+                ids.append(trial.id)
+        async with agent(tmp_path / "s") as there:
+            rows = (await there.link.request("trials", {}, 10))["trials"]
+            assert [row["trial"] for row in rows] == ids[:1]
+
+    run(main())
+
+
+def test_a_disk_of_ours_that_takes_no_output_is_no_lost_link(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there:
+            (tmp_path / "file").write_text("")
+            trial = there.trial("echo", "out")
+            with pytest.raises(OSError):
+                await there.trials.run(trial, tmp_path / "file" / "out")
+            collected = await there.trials.attach(trial.id, tmp_path / "out", 10)
+            assert (collected.folder / "stdout").read_text() == "out\n"
+
+    run(main())
+
+
+def test_a_folder_that_is_landed_in_twice_holds_the_last_outcome(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there:
+            link = "ln -s /etc/passwd $KERNELDECK_RESULT"
+            for script in (link, "echo x > $KERNELDECK_RESULT", link, "mkfifo $KERNELDECK_RESULT", "true"):
+                collected = await there.trials.run(there.trial("sh", "-c", script), tmp_path / "out")
+            assert collected.states["result"] == "missing"
+            assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["stderr", "stdout"]
 
     run(main())

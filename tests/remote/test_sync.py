@@ -351,3 +351,19 @@ def test_requests_go_on_while_files_are_sent(tmp_path: Path) -> None:
             await sending
 
     run(main())
+
+
+def test_contents_that_somebody_else_cleaned_are_a_fault_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there:
+            tree = there.held.tree({"a": b"a"})
+            await there.trials.run(listing(there, tree), tmp_path / "1")
+            async with agent(tmp_path / "s") as other:
+                await other.link.request("clean", {"most_bytes": 0, "trials_older_than_s": 1e9}, 10)
+            collected = await there.trials.run(listing(there, tree), tmp_path / "2")
+            with pytest.raises(TargetFault, match="is not kept there any more") as caught:
+                _ = collected.ended
+            assert caught.value.stage == "sync"
+            assert await found(there.trials, listing(there, tree), tmp_path / "3") == expected(tree)
+
+    run(main())

@@ -213,6 +213,8 @@ class Runs:
         outcome = trials.outcome(trial)
         for sha256 in outcome.get("dropped", ()):
             self.store.present.discard(sha256)
+        if outcome.get("stage") == "sync":
+            self.store.present.clear()  # somebody else cleaned: look again, and ask for what is gone
         wanted = trials.about(trials.home_of(trial)).get("wanted", 0)
         states = {}
         for name, path, most_bytes in trials.parts(trial, wanted):

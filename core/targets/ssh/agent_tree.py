@@ -29,7 +29,6 @@ else:
 LINK_FROM_BYTES = 1 << 20
 LINK_FROM_FILES = 200
 MOST_GROWN_BYTES = 16 << 20  # of a protected file, to be read for the difference
-MOST_SHOWN_BYTES = 1 << 20
 
 
 class Tree:
@@ -106,11 +105,15 @@ class Tree:
         return [[name, *_finding(folder, name, sizes.get(name, 0))] for name in sorted(self.protected)]
 
     def first_changed(self, folder: str, findings: Rows) -> bytes:
-        """The content of the first protected file that differs, when it is short enough to be shown."""
-        hashes = {path: sha256 for path, sha256, _, _ in self.files}
+        """The content of the first protected file that differs, where it is one."""
+        sealed = {path: (sha256, size) for path, sha256, size, _ in self.files}
         for name, kind, word in findings:
-            if kind != "sha256" or word != hashes[name]:
-                return _content(f"{folder}/{name}", MOST_SHOWN_BYTES) if kind == "sha256" else b""
+            if kind != "sha256" or word != sealed[name][0]:
+                return (
+                    _content(f"{folder}/{name}", sealed[name][1] + MOST_GROWN_BYTES)
+                    if kind == "sha256"
+                    else b""
+                )
         return b""
 
 

@@ -43,6 +43,7 @@ MOST_RESULT_BYTES = 64 << 20
 MOST_WANTED_BYTES = 256 << 20
 SWEEP_WITHIN_S = 10.0
 UNFINISHED_S = 60.0
+KEPT_S = 7 * 86400.0  # what nobody collected
 _ID = re.compile("[0-9a-f]{8,64}")
 
 
@@ -203,8 +204,15 @@ def listing() -> list[Json]:
 
 
 def sweep() -> list[str]:
-    """End what is left of trials whose watchdog is gone, and leave them an outcome; their ids."""
-    lost = [row["trial"] for row in listing() if row["state"] == "lost"]
+    """End what is left of trials whose watchdog is gone, and leave them an outcome; their ids.
+
+    Outcomes that nobody collected for a week go.
+    """
+    rows = listing()
+    for row in rows:
+        if row["state"] == "ended" and row["age_s"] > KEPT_S:
+            forget(row["trial"])
+    lost = [row["trial"] for row in rows if row["state"] == "lost"]
     for trial in lost:
         told = outcome(trial)
         with suppress(OSError), open(f"{home_of(trial)}/outcome.json", "w", encoding="utf-8") as file:

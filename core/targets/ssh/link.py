@@ -85,7 +85,10 @@ class AgentLink:
         on_part: PartSink | None = None,
         on_note: NoteSink | None = None,
     ) -> JsonObject:
-        """The answer. TargetFault: the agent's own, or `lost` when there is none in time."""
+        """The answer. TargetFault: the agent's own, or `lost` when there is none in time.
+
+        An OSError is `on_part`'s own.
+        """
         number, answer = self.begin(on_part, on_note)
         try:
             async with asyncio.timeout(deadline_s):
@@ -150,8 +153,7 @@ class AgentLink:
             if waiting.on_note is not None:
                 waiting.on_note(header["note"])
         elif "part" in header:
-            if waiting.on_part is not None:
-                waiting.on_part(str(header["part"]), body)
+            _keep_part(waiting, str(header["part"]), body)
         elif "fault" in header:
             waiting.answer.set_exception(_fault_in(header["fault"]))
         else:
@@ -183,6 +185,15 @@ class AgentLink:
         for waiting in self._waiting.values():
             with suppress(TargetFault, asyncio.CancelledError):
                 waiting.answer.exception()
+
+
+def _keep_part(waiting: _Waiting, name: str, body: bytes) -> None:
+    """A disk of ours that does not take it is no fault of the link: the request ends with the OSError."""
+    try:
+        if waiting.on_part is not None:
+            waiting.on_part(name, body)
+    except OSError as error:
+        waiting.answer.set_exception(error)
 
 
 async def _marker(channel: ByteChannel, boot: Boot, read: bytearray) -> tuple[list[str], bytes]:

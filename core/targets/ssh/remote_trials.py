@@ -18,6 +18,7 @@ from typing import IO
 
 from core.errors import TargetFault
 from core.targets.job import GRACE_S
+from core.targets.remove_tree import remove_tree
 from core.targets.result import Ended
 from core.targets.result_channel import MOST_RESULT_BYTES
 from core.targets.ssh.link import AgentLink, NoteSink
@@ -158,7 +159,10 @@ class RemoteTrials:
         self._collected: list[str] = []  # to be forgotten there with the next request
 
     async def run(self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None = None) -> Collected:
-        """Run it and land what it left in `folder`. When the waiting task is cancelled, it is ended first."""
+        """Run it and land what it left in `folder`. When the waiting task is cancelled, it is ended first.
+
+        OSError when `folder` does not take it; the trial's outcome then waits there for `attach`.
+        """
         for _ in range(_MOST_ATTEMPTS):
             collected = await self._asked(trial, folder, on_note)
             need = collected.outcome.get("need")
@@ -247,6 +251,9 @@ class Landing:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for stale in folder.iterdir() if folder.is_dir() else ():
+            if _PART.fullmatch(stale.name):
+                remove_tree(stale)
         self._files: dict[str, IO[bytes]] = {}
         self._bytes: dict[str, int] = {}
 
