@@ -62,7 +62,7 @@ def _history(content: JsonObject) -> None:
     if content["history"]:
         line("history: " + ", ".join(f"{count} {status}" for status, count in content["history"].items()))
     for trial in content["latest"]:
-        what = f"{trial['purpose']} {trial['mode']} {trial['status']}"
+        what = f"{trial['purpose']} {trial['mode']} {trial['status'] or 'running'}"
         line(f"  #{trial['trial']} {what} {number(trial['score'])}")
 
 

@@ -118,6 +118,16 @@ def test_a_lost_target_stops_the_sweep_and_keeps_what_was_run(knobbed: Deck) -> 
     assert knobbed.json("inspect")["history"]["infra"] == 2, "it was tried once more"
 
 
+def test_a_gate_that_could_not_tell_is_said_to_be_one(knobbed: Deck) -> None:
+    knobbed.kernel('[ "$mode$block" = final4 ] && status=unstable')
+    answer = knobbed.json("sweep", "config", "--set", "block=4", "--keep-best", code=5)
+    assert answer["outcome"] == "done" and answer["winner"] is None
+    assert answer["reason"] == "no candidate was shown to be better than the best; 1 could not be told"
+    assert "too unstable to measure" in answer["confirmations"][0]["reason"]
+    knobbed.kernel('[ "$mode$block" = final4 ] && status=infra')
+    assert knobbed.json("sweep", "config", "--set", "block=4", code=3)["outcome"] == "stopped"
+
+
 def test_the_time_that_was_given_ends_the_screen_and_the_leaders_are_still_asked(knobbed: Deck) -> None:
     knobbed.kernel("[ $mode = dev ] && sleep 0.6")
     words = [

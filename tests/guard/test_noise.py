@@ -125,3 +125,21 @@ def test_repeat_shows_the_spread_and_judges_by_the_median(rising: Deck) -> None:
     limit = f"{(answer['median_score'] + answer['max_score_seen']) / 2:.6f}"
     done = rising.json("repeat", "--runs", "5", "--max-score", limit, code=None)
     assert done["regressed"] == (done["median_score"] < float(limit))
+
+
+def test_the_luckiest_of_many_equal_configurations_is_not_kept(shaky: Deck) -> None:
+    """Ten configurations that change nothing: one looks best in the screen, and the gate sees through it."""
+    text = shaky.read("kerneldeck.toml").replace(
+        'mutable = ["kernel.sh"]', 'mutable = ["kernel.sh", "c.json"]'
+    )
+    shaky.write(
+        "kerneldeck.toml", f'{text}\n[config]\nfile = "c.json"\n[knobs]\nn = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n'
+    )
+    shaky.write("c.json", '{"n": 0}\n')
+    before = shaky.files()
+    answer = shaky.json("sweep", "config", "--keep-best", "--seed", "1")
+    scores = [row["score"] for row in answer["leaders"]]
+    assert scores[0] < 0.99 * max(scores), "the screen alone would have named a winner"
+    assert answer["winner"] is None and not answer["kept"]
+    assert len(answer["confirmations"]) == 3
+    assert shaky.files() == before
