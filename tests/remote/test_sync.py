@@ -348,7 +348,9 @@ def test_requests_go_on_while_files_are_sent(tmp_path: Path) -> None:
             tree = there.held.tree({"large": os.urandom(20 << 20)})
             sending = asyncio.create_task(there.trials.sync.offer(tree))
             await there.link.request("ping", {}, 10)
+            assert not sending.done()
             await sending
+            assert (await there.link.request("kept", {}, 10))["blob_bytes"] == 20 << 20
 
     run(main())
 
