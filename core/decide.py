@@ -62,6 +62,8 @@ class Question:
     seed: int
     sweep_id: int | None = None
     case_weights: Mapping[str, float] | None = None
+    warmup: int | None = None
+    repeats: int | None = None
 
 
 class _Failed(Exception):
@@ -194,12 +196,15 @@ def _objects(value: object) -> list[JsonObject]:
 
 
 def _arm_at_fault(trial: Trial, reported: list[JsonObject], plan: ProcessPlan) -> str:
-    """Whose failure a failed three-arm process is: the candidate's unless an arm of the best failed."""
+    """Whose failure a failed three-arm process is: an arm's that says so, else nobody knows."""
     if trial.outcome.status in (Status.INFRA, Status.CANCELLED):
         return "target"
-    whole = len(reported) == len(plan.loads)
-    failed = [arm for arm, one in zip(plan.loads, reported, strict=whole) if not _arm_passed(one)]
-    return "best" if whole and any(arm != CANDIDATE_ARM for arm in failed) else "candidate"
+    if len(reported) != len(plan.loads):
+        return "unknown"
+    failed = {arm for arm, one in zip(plan.loads, reported, strict=True) if not _arm_passed(one)}
+    if not failed:
+        return "unknown"
+    return "candidate" if failed == {CANDIDATE_ARM} else "best"
 
 
 def _arm_passed(arm: JsonObject) -> bool:
@@ -219,7 +224,7 @@ def _arms_evidence(
     try:
         kind, (best, again, candidate) = _common_kind(arms)
         discarded = [int(number) for number in about.get("discarded_rounds") or ()]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"the benchmark's report of its arms cannot be read ({type(error).__name__}: {error})"
         raise _Failed("target", reason=reason) from None
     instrument = Instrument(kind, str(about.get("engine", "")), engine.measured_objective())
@@ -276,4 +281,10 @@ def _arm_score(engine: Engine, trial: Trial) -> ArmScore:
 
 
 def _asked(engine: Engine, question: Question) -> Asked:
-    return Asked(engine.config.objective.decide, "gate", sweep_id=question.sweep_id)
+    return Asked(
+        engine.config.objective.decide,
+        "gate",
+        warmup=question.warmup,
+        repeats=question.repeats,
+        sweep_id=question.sweep_id,
+    )

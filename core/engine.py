@@ -50,11 +50,13 @@ class Engine:
 def contract_of(config: WorkspaceConfig, protected: FileSet, facts: TargetFacts) -> JsonObject:
     """What makes scores comparable, spelled out: the contract's id is its hash.
 
-    Cases live in the protected files; the commands, the objective and the target's facts complete it.
+    Cases live in the protected files; the commands, the objective, what may change and the target's facts
+    complete it. How a score is shown (its unit, its target) makes no other score of it.
     """
     return {
         "protected": fileset_id(protected),
-        "objective": asdict(config.objective),
+        "objective": {k: v for k, v in asdict(config.objective).items() if k not in ("target", "unit")},
+        "mutable": sorted(config.files.mutable),
         "modes": {name: [list(mode.benchmark), list(mode.verifier)] for name, mode in config.modes.items()},
         "target": asdict(facts),
     }

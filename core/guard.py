@@ -16,9 +16,10 @@ from core.decide import Comparison, Question, compare
 from core.engine import Engine
 from core.errors import ArgumentFault, ChangedMeanwhile, ConfigFault, StorageFault
 from core.events import Note
+from core.measure.anchor import Anchor
 from core.measure.rule import Rule
 from core.records import Candidate, Checkpoint, FileSet
-from core.trials import Asked, Trial, run_trial
+from core.trials import Asked, Trial, run_scored
 from core.words import NEVER_RESTORE, RESTORE_AT_ONCE, RESTORE_WHEN_REPRODUCED
 
 LIMIT_RUNS = 3
@@ -75,10 +76,7 @@ async def verify_candidate(engine: Engine, candidate: Candidate, settings: Setti
     """The final verification: from nothing, alone, sealed files; with a score also where the verifier
     only says whether it passed."""
     asked = Asked(settings.mode, settings.purpose, settings.verifier, settings.warmup, settings.repeats)
-    trial = await run_trial(engine, candidate, asked)
-    if trial.ok and trial.outcome.score is None:
-        return await run_trial(engine, candidate, replace(asked, verifier=False))
-    return trial
+    return await run_scored(engine, candidate, asked)
 
 
 async def guarded_verify(engine: Engine, candidate: Candidate, settings: Settings) -> Report:
@@ -90,9 +88,12 @@ async def guarded_verify(engine: Engine, candidate: Candidate, settings: Setting
     base = Report(Ending.PENDING, final.record.reason, candidate, best, final)
     if not final.ok:
         return await _not_passed(engine, settings, base)
-    too_bad = await _beyond_limit(engine, candidate, settings, final)
+    too_bad, final = await _beyond_limit(engine, candidate, settings, final)
+    base = replace(base, final=final)
+    if not final.ok:
+        return await _not_passed(engine, settings, base)
     if too_bad:
-        return await _regressed(engine, settings, replace(base, reason=too_bad))
+        return await _too_bad(engine, settings, replace(base, reason=too_bad))
     return _mind_edits(engine, await _passed(engine, settings, base))
 
 
@@ -112,8 +113,15 @@ async def _passed(engine: Engine, settings: Settings, report: Report) -> Report:
         _anchor(engine, best, report.final)
         reason = "the workspace holds the best, and it passed again"
         return replace(report, ending=Ending.CONFIRMED, reason=reason)
-    question = Question(candidate, _as_candidate(best), settings.rule, settings.purpose, settings.seed)
-    return await _judged(engine, settings, replace(report, comparison=await compare(engine, question)))
+    comparison = await compare(engine, _question(candidate, best, settings))
+    return await _judged(engine, settings, replace(report, comparison=comparison))
+
+
+def _question(candidate: Candidate, best: Checkpoint, settings: Settings) -> Question:
+    return Question(
+        candidate, _as_candidate(best), settings.rule, settings.purpose, settings.seed,
+        warmup=settings.warmup, repeats=settings.repeats,
+    )  # fmt: skip
 
 
 def _mind_edits(engine: Engine, report: Report) -> Report:
@@ -129,7 +137,15 @@ def _mind_edits(engine: Engine, report: Report) -> Report:
     return replace(report, reason=f"{report.reason}; the files were edited meanwhile, which was not verified")
 
 
-def checkpoint_of(engine: Engine, candidate: Candidate, final: Trial) -> Checkpoint:
+def checkpoint_of(
+    engine: Engine, candidate: Candidate, final: Trial, comparison: Comparison | None = None
+) -> Checkpoint:
+    """The candidate as a checkpoint; its score is the gate's estimate where a noisy one was compared."""
+    decision = comparison.decision if comparison else None
+    estimate = None
+    if comparison and decision and not decision.exact:
+        values = tuple(engine.store.anchor_values(engine.contract_id, comparison.best_id))
+        estimate = Anchor(values).estimate(decision.objective.m, decision.objective.direction)
     return Checkpoint(
         id=candidate.id,
         contract_id=engine.contract_id,
@@ -137,7 +153,7 @@ def checkpoint_of(engine: Engine, candidate: Candidate, final: Trial) -> Checkpo
         overlay=candidate.overlay,
         created_s=time.time(),
         trial_id=final.record.id,
-        anchor=final.outcome.score,
+        anchor=final.outcome.score if estimate is None else estimate,
     )
 
 
@@ -150,22 +166,42 @@ def _anchor(engine: Engine, best: Checkpoint, final: Trial) -> None:
         engine.store.add_anchor_value(engine.contract_id, best.id, final.outcome.score)
 
 
-async def _beyond_limit(engine: Engine, candidate: Candidate, settings: Settings, final: Trial) -> str:
-    """A sentence when the score is worse than `max_score`: of a noisy objective the median of three runs."""
+async def _beyond_limit(
+    engine: Engine, candidate: Candidate, settings: Settings, final: Trial
+) -> tuple[str, Trial]:
+    """A sentence when the score is worse than `max_score`: of a noisy objective the median of three runs.
+
+    With it the last trial, which is the one to tell when a run gave no score: then nothing is known.
+    """
     limit, score = settings.max_score, final.outcome.score
     if limit is None or score is None or not _worse(engine, score, limit):
-        return ""
+        return "", final
     scores = [score]
     while not engine.config.objective.deterministic and len(scores) < LIMIT_RUNS:
         again = await verify_candidate(engine, candidate, settings)
         if again.outcome.score is None:
-            break
+            return "", again
         scores.append(again.outcome.score)
     middle = median(scores)
     if not _worse(engine, middle, limit):
-        return ""
+        return "", final
     runs = f", median of {len(scores)} runs" if len(scores) > 1 else ""
-    return f"the score {middle:g}{runs} is worse than max_score {limit:g}"
+    return f"the score {middle:g}{runs} is worse than max_score {limit:g}", final
+
+
+async def _too_bad(engine: Engine, settings: Settings, report: Report) -> Report:
+    """Beyond `max_score`: the best goes back, unless this is the better one all the same."""
+    best = report.best
+    if best is None or best.id == report.candidate.id or not settings.restore:
+        return await _regressed(engine, settings, report)
+    question = _question(report.candidate, best, settings)
+    comparison = await compare(engine, question)
+    report = replace(report, comparison=comparison)
+    if comparison.decision is None:
+        return await _undecided(engine, settings, report, comparison)
+    if comparison.decision.verdict == "faster":
+        return _not_restored(report, "but it is better than the best, so nothing was put back or kept")
+    return await _regressed(engine, settings, report)
 
 
 def _worse(engine: Engine, score: float, limit: float) -> bool:
@@ -210,7 +246,7 @@ async def _judged(engine: Engine, settings: Settings, report: Report) -> Report:
     if decision is None or record is None:
         return await _undecided(engine, settings, report, comparison)
     if decision.accepted:
-        kept = checkpoint_of(engine, report.candidate, report.final)
+        kept = checkpoint_of(engine, report.candidate, report.final, comparison)
         engine.store.keep(kept, record.id)
         return replace(report, ending=Ending.KEPT, reason="better than the best, and the best now", best=kept)
     if decision.restore:
@@ -218,7 +254,8 @@ async def _judged(engine: Engine, settings: Settings, report: Report) -> Report:
     if decision.verdict == "unclear" and not decision.rejected:
         reason = "it could not be told from the best; files and best stay as they are"
         return replace(report, ending=Ending.UNCLEAR, reason=reason)
-    reason = "not better than the best; files and best stay as they are"
+    lost = f"a case loses too much ({', '.join(decision.blocked)})" if decision.blocked else ""
+    reason = f"{lost or 'not better than the best'}; files and best stay as they are"
     return replace(report, ending=Ending.NOT_BETTER, reason=reason)
 
 
@@ -264,7 +301,8 @@ def _not_restored(report: Report, why: str) -> Report:
 
 def restore_files(engine: Engine, wanted: FileSet, found: FileSet, reason: str) -> tuple[str, ...]:
     """Write `wanted` over `found` by the journal, and check the result; the paths that changed."""
-    expected = {path: version.sha256 for path, version in found.items()}
+    absent = dict.fromkeys(engine.config.files.mutable, "")
+    expected = absent | {path: version.sha256 for path, version in found.items()}
     engine.files.write(wanted, expected, reason)
     if engine.files.current() != dict(wanted):
         raise StorageFault(

@@ -54,6 +54,14 @@ async def run_trial(engine: Engine, candidate: Candidate, asked: Asked) -> Trial
     return await run_job(engine, candidate, asked, (Layout(candidate.files),))
 
 
+async def run_scored(engine: Engine, candidate: Candidate, asked: Asked) -> Trial:
+    """A run that ends with a score, also where the verifier only says whether it passed."""
+    trial = await run_trial(engine, candidate, asked)
+    if trial.ok and trial.outcome.score is None:
+        return await run_trial(engine, candidate, replace(asked, verifier=False))
+    return trial
+
+
 async def run_job(
     engine: Engine,
     candidate: Candidate,
@@ -69,11 +77,12 @@ async def run_job(
     job = Job(
         command=_command(engine, mode, verifier, asked),
         mode=mode.name,
-        timeout_s=asked.timeout_s or mode.timeout_s,
+        timeout_s=len(slots) * (asked.timeout_s or mode.timeout_s),
         slots=slots,
         output_dir=engine.outputs / str(record.id),
         visits=visits,
         needs_score=not verifier,
+        own_channel=engine.arms_in_one_process and not verifier,
         score_slot=score_slot,
     )
     try:

@@ -217,6 +217,9 @@ def _call() -> click.Command:
         from sessions.binding import declared
 
         operation = declared(operation_id)
+        if operation.people_only:
+            verb = " ".join([PROGRAM, *operation.verb])
+            raise ArgumentFault(f"{operation_id} is for people, not for calls", f"on a terminal: {verb}")
         given = json_object(_from_stdin() if arguments == "-" else arguments or "{}")
         return _carry_out(operation, given, {"as_json": True, "workspace": workspace, "wait": wait})
 

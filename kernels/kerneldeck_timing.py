@@ -61,6 +61,7 @@ STATUSES = ("passed", "unstable", "incorrect", "failed", "oom", "compile_error",
 """What an arm's status may be, best first; of several arms the worst is the result's."""
 
 _asked_for: dict[str, str] = {}
+_CLOCK_NS = time.perf_counter_ns  # taken before a candidate is loaded, so that none can replace it
 
 
 class TimingError(ValueError):
@@ -217,7 +218,7 @@ class CpuWallEngine:
     unit = "us"
 
     def __init__(self) -> None:
-        self._clock_ns = time.perf_counter_ns  # kept, so that a candidate loaded later cannot replace it
+        self._clock_ns = _CLOCK_NS
 
     def resolution_us(self) -> float:
         """The shortest time it tells from none: the smallest step between two readings, of 1,000 pairs."""
@@ -313,8 +314,8 @@ def measure(
 def _warm_up(calls: dict[Key, Call], times: Measurement) -> dict[str, float]:
     """What a launch costs on each case, in µs, by its slowest arm once warm."""
     best_us = dict.fromkeys(calls, math.inf)
-    end_s, passes = time.perf_counter() + times.plan.warm_s, 0
-    while passes < max(1, times.plan.warm_launches) or time.perf_counter() < end_s:
+    end_ns, passes = _CLOCK_NS() + int(times.plan.warm_s * 1e9), 0
+    while passes < max(1, times.plan.warm_launches) or _CLOCK_NS() < end_ns:
         for key, call in calls.items():
             best_us[key] = min(best_us[key], times.engine.time_launches(call, 1)[0])
         passes += 1

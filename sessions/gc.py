@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.targets.remove_tree import remove_tree
 from sessions.faults import storing
-from sessions.remove_tree import remove_tree
 from sessions.state_dir import StatePlace
 from sessions.store import SessionStore
 

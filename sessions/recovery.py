@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from core.targets.remove_tree import remove_tree
 from core.workspace.config import CONFIG_NAME
 from sessions.faults import shown, storing
 from sessions.journal import JournaledFiles
-from sessions.remove_tree import remove_tree
 from sessions.state_dir import StatePlace, create
 from sessions.store import SessionStore
 from sessions.trials import INTERRUPTED

@@ -9,6 +9,7 @@ from core.records import Checkpoint, DecisionRecord, TrialRecord
 from core.trials import Trial
 from core.words import JsonObject
 from sessions.session import Session
+from sessions.store import SessionStore
 
 SHOWN_CASE_KEYS = 12
 
@@ -47,16 +48,24 @@ def record_json(record: TrialRecord) -> JsonObject:
     }
 
 
-def checkpoint_json(session_best: Checkpoint | None) -> JsonObject | None:
-    if session_best is None:
+def standing_score(store: SessionStore, best: Checkpoint) -> float | None:
+    """The best's long-run value: the median of what its last processes showed, else its checkpoint's."""
+    values = store.anchor_values(best.contract_id, best.id)
+    return Anchor(tuple(values)).value if values else best.anchor
+
+
+def checkpoint_json(store: SessionStore, best: Checkpoint | None) -> JsonObject | None:
+    """The best with its long-run score, and how many processes that rests on."""
+    if best is None:
         return None
     return {
-        "checkpoint": session_best.id,
-        "score": session_best.anchor,
-        "config": session_best.overlay,
-        "files": sorted(session_best.files),
-        "since_s": session_best.created_s,
-        "trial": session_best.trial_id,
+        "checkpoint": best.id,
+        "score": standing_score(store, best),
+        "processes": max(1, len(store.anchor_values(best.contract_id, best.id))),
+        "config": best.overlay,
+        "files": sorted(best.files),
+        "since_s": best.created_s,
+        "trial": best.trial_id,
     }
 
 

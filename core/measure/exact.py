@@ -32,9 +32,11 @@ def looks_exact(rule: Rule, evidence: tuple[ProcessEvidence, ...]) -> bool:
 
 
 def decide_exactly(rule: Rule, channel: Channel) -> Decision:
-    """The decision between exact scores: any gain is accepted, any loss calls for a restore.
+    """The decision between exact scores: any gain is accepted, any declared exact loss calls for a restore.
 
-    min_gain guards against noise and does not apply; per-case gates do. Where the workspace declared
+    min_gain guards against noise and does not apply to declared scores; per-case gates do. Scores that
+    only look exact may be a coarse clock's: their loss restores when it is worth it and the chance of
+    such a look is below restore_alpha. Where the workspace declared
     exactness but the best differs from itself: `unclear`, reason `not_deterministic`.
     """
     process = channel.evidence[-1]
@@ -51,11 +53,16 @@ def decide_exactly(rule: Rule, channel: Channel) -> Decision:
         proxy=None,
         cases=cases,
         blocked=blocked,
-        restore=verdict == "slower",
+        restore=verdict == "slower" and (rule.deterministic or _sure_loss(rule, channel)),
         restore_open=not exact,
         exact=exact,
         rule=rule,
     )
+
+
+def _sure_loss(rule: Rule, channel: Channel) -> bool:
+    lucky = LUCKY_PROCESS ** len(channel.evidence)
+    return lucky <= rule.restore_alpha and channel.evidence[-1].d >= rule.min_gain
 
 
 def _line(rule: Rule, process: ProcessEvidence, case: CaseEvidence) -> CaseLine:

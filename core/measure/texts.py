@@ -14,7 +14,7 @@ from core.measure.student import t_quantile
 
 NOISY_ABOVE = 0.02  # of log time, a process; above it 2 % better is missed more often than not
 SHOWN_WITH = 0.80
-QUIET_REMEDY = "lock the clocks (nvidia-smi -lgc), keep other work off the machine, or give a timing file"
+QUIET_REMEDY = "keep other work off the machine, lock its clocks where you can, or use the timing file"
 
 
 def percent(fraction: float) -> str:

@@ -116,7 +116,7 @@ APPLY = Operation(
         Argument("trial", Kind.INTEGER, "the candidate of this trial", minimum=1, maximum=2_000_000_000),
         Argument("candidate", Kind.TEXT, "a candidate or checkpoint, by the beginning of its id", ""),
         Argument("dry_run", Kind.FLAG, "only say what would be written", True),
-        Argument("require_final_pass", Kind.FLAG, "the final verification must pass", True),
+        Argument("require_final_pass", Kind.FLAG, "a failed verification refuses it in any case", True),
         Argument("require_improvement", Kind.FLAG, "the gate must call it faster", True),
         SEED,
     ),

@@ -25,8 +25,8 @@ from core.measure.rule import SWEEP
 from core.records import Candidate, FileSet, SweepRecord
 from core.sweep import state as machine
 from core.sweep.state import Event, Instruction, Plan, SweepState
-from core.trials import Asked, Trial, run_trial
-from core.words import JsonObject, Status
+from core.trials import Asked, Trial, run_scored
+from core.words import NEVER_RESTORE, JsonObject, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,8 @@ class SweepExecutor:
             case machine.VerifyFinal(candidate_id):
                 final = await verify_candidate(self.engine, self.known[candidate_id], self.request.final)
                 self.finals[candidate_id] = final
-                return machine.FinalVerified(candidate_id, final.ok)
+                lost = final.outcome.status in NEVER_RESTORE
+                return machine.FinalVerified(candidate_id, final.ok, lost)
             case machine.Keep(candidate_id):
                 return self._keep(candidate_id)
         raise AssertionError(f"unknown instruction {instruction}")
@@ -139,7 +140,7 @@ class SweepExecutor:
 
     async def _screen(self, candidate_id: str) -> Event:
         asked = replace(self.request.screen, sweep_id=self.record.id)
-        trial = await run_trial(self.engine, self.known[candidate_id], asked)
+        trial = await run_scored(self.engine, self.known[candidate_id], asked)
         self.trials[candidate_id] = trial
         return machine.TrialEnded(candidate_id, trial.outcome.status, trial.outcome.score)
 
@@ -162,7 +163,7 @@ class SweepExecutor:
             c for c in reversed(self.comparisons) if c.record and c.record.candidate_id == candidate_id
         )
         assert comparison.record is not None
-        checkpoint = checkpoint_of(self.engine, winner, self.finals[candidate_id])
+        checkpoint = checkpoint_of(self.engine, winner, self.finals[candidate_id], comparison)
         self.engine.store.keep(checkpoint, comparison.record.id)
         reason = f"sweep #{self.record.id} kept a better one"
         try:

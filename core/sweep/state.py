@@ -68,8 +68,11 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class FinalVerified:
+    """The winner's final verification; `lost` when the target failed instead."""
+
     candidate_id: str
     passed: bool
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ class SweepState:
     infra: dict[str, int] = field(default_factory=dict)
     finalists: tuple[str, ...] = ()
     champion: str = ""
+    first_champion: str = ""  # the one that beat the best itself, not only a later champion
     wins: int = 0
     winner: str = ""
     time_is_up: bool = False
@@ -187,8 +191,8 @@ def step(state: SweepState, event: Event) -> tuple[SweepState, Instruction | Non
             return _screened(state, event)
         case Confirmed() if state.phase in ("confirm", "direct"):
             return _confirmed(state, event)
-        case FinalVerified(candidate_id, passed) if state.phase == "verify":
-            return _verified(state, candidate_id, passed)
+        case FinalVerified() if state.phase == "verify":
+            return _verified(state, event)
         case WinnerKept() if state.phase == "keep":
             return _stop(state, "done", "kept")
     raise ValueError(f"{type(event).__name__} does not fit phase {state.phase}")
@@ -240,10 +244,12 @@ def _confirmed(state: SweepState, event: Confirmed) -> tuple[SweepState, Instruc
     if event.lost:
         return _stop(state, "stopped", "the target cannot run trials")
     if state.phase == "direct":
-        return _settle(replace(state, winner=event.candidate_id if event.accepted else ""))
+        winner = event.candidate_id if event.accepted else state.first_champion
+        return _settle(replace(state, winner=winner))
     rest = state.finalists[1:]
     if event.accepted:
-        state = replace(state, champion=event.candidate_id, wins=state.wins + 1)
+        first = state.first_champion or event.candidate_id
+        state = replace(state, champion=event.candidate_id, first_champion=first, wins=state.wins + 1)
     state = replace(state, finalists=rest)
     if rest:
         return state, _confirm_next(state)
@@ -261,9 +267,11 @@ def _settle(state: SweepState) -> tuple[SweepState, Instruction]:
     return replace(state, phase="verify"), VerifyFinal(state.winner)
 
 
-def _verified(state: SweepState, candidate_id: str, passed: bool) -> tuple[SweepState, Instruction]:
-    if not passed:
+def _verified(state: SweepState, event: FinalVerified) -> tuple[SweepState, Instruction]:
+    if event.lost:
+        return _stop(state, "stopped", "the target cannot run trials")
+    if not event.passed:
         return _stop(replace(state, winner=""), "done", "the winner failed the final verification")
     if not state.plan.keep:
         return _stop(state, "done", "a better candidate was found; it was not asked to be kept")
-    return replace(state, phase="keep"), Keep(candidate_id)
+    return replace(state, phase="keep"), Keep(event.candidate_id)

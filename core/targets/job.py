@@ -33,9 +33,9 @@ class Job:
     slots: tuple[Layout, ...]
     output_dir: Path
     visits: str = ""
-    warm_s: float | None = None
     needs_score: bool = True  # a verifier may only say whether it passed
     score_slot: int = 0  # of several arms, the one whose objective is the trial's score
+    own_channel: bool = False  # the command is known to write the result file, so its output does not count
 
 
 @dataclass(frozen=True, slots=True)

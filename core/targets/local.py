@@ -79,7 +79,9 @@ class LocalTarget:
             return Outcome(
                 Status.TAMPERED, plain(tampering), exit_code=ended.exit_code, duration_s=ended.duration_s
             )
-        asked = Asked(self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot)
+        asked = Asked(
+            self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot, job.own_channel
+        )
         outcome = judge(asked, ended, stage.result_file, _text(stdout), _text(stderr))
         written = tuple(f"{name} was written into; the workspace's own is untouched" for name in polluted)
         return replace(outcome, notes=outcome.notes + written)
@@ -107,8 +109,6 @@ def _environment(job: Job, stage: Stage, nonce: str) -> dict[str, str]:
         environment["KERNELDECK_ARMS"] = json.dumps([str(folder) for folder in stage.folders])
     if job.visits:
         environment["KERNELDECK_VISITS"] = str(stage.visits_file)
-    if job.warm_s is not None:
-        environment["KERNELDECK_WARM_S"] = str(job.warm_s)
     return environment
 
 

@@ -52,6 +52,7 @@ class Asked:
     timeout_s: float
     needs_score: bool = True
     score_slot: int = 0
+    own_channel: bool = False
 
 
 def judge(asked: Asked, ended: Ended, result_file: Path, stdout: str, stderr: str) -> Outcome:
@@ -61,7 +62,7 @@ def judge(asked: Asked, ended: Ended, result_file: Path, stdout: str, stderr: st
     if ended.ended_by == "timeout":
         return _outcome(ended, Claim(Status.TIMEOUT, f"still running after {asked.timeout_s:g} s, ended"))
     try:
-        result, channel = read_result(asked.nonce, result_file, stdout)
+        result, channel = read_result(asked.nonce, result_file, stdout, asked.own_channel)
     except Unbelievable as error:
         claim = Claim(Status.CRASH, str(error)) if ended.clean else _without_result(ended, stderr, str(error))
         return _outcome(ended, claim)

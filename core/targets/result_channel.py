@@ -18,11 +18,16 @@ class Unbelievable(ValueError):
     """There is a result, and it cannot be this trial's or cannot be read; the message says why."""
 
 
-def read_result(nonce: str, result_file: Path, stdout: str) -> tuple[JsonObject | None, str]:
-    """The result and its channel (file or stdout), None when there is none; Unbelievable."""
+def read_result(
+    nonce: str, result_file: Path, stdout: str, file_only: bool = False
+) -> tuple[JsonObject | None, str]:
+    """The result and its channel (file or stdout), None when there is none; Unbelievable.
+
+    With `file_only`, of a benchmark known to write the file, what it printed does not count.
+    """
     content = _content(result_file)
     if content is None:
-        result = last_object(stdout)
+        result = None if file_only else last_object(stdout)
         said = None if result is None else result.get("nonce")
         if isinstance(said, str) and said != nonce:
             raise Unbelievable("wrong_nonce: the result on stdout carries another trial's nonce")

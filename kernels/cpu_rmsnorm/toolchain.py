@@ -243,7 +243,8 @@ def _run_compiler(command: list[str], folder: Path) -> subprocess.CompletedProce
             timeout=COMPILE_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
-        raise CompileError(f"the compiler took more than {COMPILE_TIMEOUT_S} s over {SOURCE_FILE}") from None
+        # A swamped machine does this to an honest kernel: no verdict on the candidate.
+        raise NoCompiler(f"{command[0]} took more than {COMPILE_TIMEOUT_S} s: free the machine") from None
     except OSError as error:
         raise NoCompiler(f"{command[0]} cannot be run ({error.strerror}): set CC to a C compiler") from None
 

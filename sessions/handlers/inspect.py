@@ -8,7 +8,7 @@ from core.operations.declaration import Answer
 from core.space import Space
 from core.words import JsonObject, Status
 from core.workspace.needed import needed_files, total_bytes
-from sessions.reports import checkpoint_json, record_json
+from sessions.reports import checkpoint_json, record_json, standing_score
 from sessions.session import Reading
 from sessions.store import SessionStore
 from sessions.story import story
@@ -49,7 +49,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
     if reading.store is not None:
         store = reading.store
         content["cases"] = {mode: names for mode in config.modes if (names := _cases(reading, store, mode))}
-        content["best"] = checkpoint_json(store.best(reading.contract_id))
+        content["best"] = checkpoint_json(store, store.best(reading.contract_id))
         content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
         counts = store.counts_by_status(reading.contract_id)
         content["history"] = {str(status or "running"): count for status, count in counts.items()}
@@ -146,7 +146,7 @@ def _other_bests(reading: Reading) -> list[JsonObject]:
         best = reading.store.best(contract.id)
         if best is not None:
             found.append(
-                {"contract": contract.id, "checkpoint": best.id, "score": best.anchor,
+                {"contract": contract.id, "checkpoint": best.id, "score": standing_score(reading.store, best),
                  "differs": _difference(contract.description, reading.contract)}
             )  # fmt: skip
     return found

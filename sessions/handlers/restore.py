@@ -14,6 +14,7 @@ from core.measure.rule import PERSON
 from core.operations.declaration import Answer
 from core.records import Candidate, Checkpoint, FileSet
 from core.space import Space
+from core.trials import Trial
 from core.words import JsonObject, Status
 from sessions.handlers.choice import faults_of
 from sessions.handlers.run import exit_code_of_trial
@@ -71,15 +72,15 @@ async def apply_candidate(session: Session, arguments: JsonObject) -> Answer:
         reason = f"the final verification ended {final.told}"
         return Answer({"outcome": "refused", "reason": reason, **content}, exit_code_of_trial(final))
     best = session.store.best(engine.contract_id)
-    comparison = await _gate(session, candidate, best, settings) if final.ok else None
+    comparison = await _gate(session, candidate, best, settings)
     content["gate"] = comparison_json(session, comparison)
-    refusal, code = _refusal(comparison, best, candidate, arguments["require_improvement"])
+    refusal, code = _refusal(comparison, final, arguments["require_improvement"])
     if refusal:
         return Answer({"outcome": "refused", "reason": refusal, **content}, code)
     better = comparison is not None and comparison.decision is not None and comparison.decision.accepted
     if final.ok and (better or best is None):
         decision_id = comparison.record.id if comparison and comparison.record else None
-        session.store.keep(checkpoint_of(engine, candidate, final), decision_id)
+        session.store.keep(checkpoint_of(engine, candidate, final, comparison), decision_id)
         content["best"] = candidate.id
     return _written(session, candidate, found, content)
 
@@ -115,13 +116,15 @@ async def _gate(
     return await compare(session.engine, Question(candidate, standing, settings.rule, "apply", settings.seed))
 
 
-def _refusal(
-    comparison: Comparison | None, best: Checkpoint | None, candidate: Candidate, must_improve: bool
-) -> tuple[str, int]:
-    """Why the gate lets it not through, and the exit code; the best itself always may be applied."""
+def _refusal(comparison: Comparison | None, final: Trial, must_improve: bool) -> tuple[str, int]:
+    """Why the gate lets it not through, and the exit code.
+
+    Without a best to beat (none stands, or this is it) only a passed final verification lets it through.
+    """
     if comparison is None:
-        nothing_to_beat = best is None or best.id == candidate.id
-        return ("", 0) if nothing_to_beat or not must_improve else ("the final verification failed", 1)
+        return (
+            ("", 0) if final.ok else (f"the final verification ended {final.told}", exit_code_of_trial(final))
+        )
     decision, failed = comparison.decision, comparison.failed
     if decision is None and comparison.at_fault == "candidate" and failed is not None:
         return f"while it was measured: {failed.told}", exit_code_of_trial(failed)
@@ -131,8 +134,11 @@ def _refusal(
         return f"no verdict: {who}{comparison.reason}", 3 if lost else 5
     if decision.accepted:
         return "", 0
+    if decision.blocked:
+        return f"faster, but a case loses too much: {', '.join(decision.blocked)}", 1
     if must_improve:
-        return "the gate does not call it faster than the best", 5 if decision.reason == "looks_spent" else 1
+        unclear = decision.reason in ("looks_spent", "not_deterministic")
+        return "the gate does not call it faster than the best", 5 if unclear else 1
     if decision.verdict == "slower" or decision.restore:
         return "the gate calls it slower than the best", 1
     return "", 0

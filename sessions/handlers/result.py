@@ -10,6 +10,7 @@ from core.errors import ArgumentFault, StorageFault
 from core.operations.declaration import Answer
 from core.words import JsonObject
 from sessions.atomic_file import remove_quietly, sync_folder, write_beside
+from sessions.reports import standing_score
 from sessions.session import Session, home_expanded
 from sessions.workspace_files import TEMP_PREFIX, TEMP_SUFFIX
 
@@ -37,7 +38,7 @@ async def update_result_json(session: Session, arguments: JsonObject) -> Answer:
 def _put_score(session: Session, path: Path, content: JsonObject, arguments: JsonObject) -> None:
     """The score as it was given, else the best's; whether it is verified, unless that was given."""
     best = session.store.best(session.engine.contract_id)
-    known = best.anchor if best is not None else None
+    known = standing_score(session.store, best) if best is not None else None
     score = arguments["score"] if arguments["score"] is not None else arguments["best_us"]
     score = known if score is None else score
     if score is not None:

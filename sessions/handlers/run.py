@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import median
 
 from core.errors import TargetFault
 from core.operations.declaration import Answer
 from core.records import Candidate
-from core.trials import Asked, Trial, mode_named, run_trial, verifying_mode
+from core.trials import Asked, Trial, mode_named, run_scored, run_trial, verifying_mode
 from core.words import NEVER_RESTORE, JsonObject, Status
 from sessions.handlers.verify import exit_code_of, report_json, run_guarded
 from sessions.reports import trial_json
@@ -62,7 +61,7 @@ async def repeat_objective(session: Session, arguments: JsonObject) -> Answer:
             {"dry_run": True, "would_run": arguments["runs"], "mode": mode.name, "verifier": verifier}
         )
     candidate = Candidate(engine.files.current())
-    trials = [await _with_score(session, candidate, asked) for _ in range(arguments["runs"])]
+    trials = [await run_scored(engine, candidate, asked) for _ in range(arguments["runs"])]
     failed = next((trial for trial in trials if not trial.ok), None)
     # A lost target or a noisy machine says nothing of the candidate: that is no regression.
     wrong = next((one for one in trials if not one.ok and one.outcome.status not in NEVER_RESTORE), None)
@@ -76,14 +75,6 @@ async def repeat_objective(session: Session, arguments: JsonObject) -> Answer:
         return Answer(content, exit_code_of(report))
     ended = wrong or (None if reason else failed)
     return Answer(content, exit_code_of_trial(ended) if ended else int(bool(reason)))
-
-
-async def _with_score(session: Session, candidate: Candidate, asked: Asked) -> Trial:
-    """A run that ends with a score, also where the verifier only says whether it passed."""
-    trial = await run_trial(session.engine, candidate, asked)
-    if trial.ok and trial.outcome.score is None:
-        return await run_trial(session.engine, candidate, replace(asked, verifier=False))
-    return trial
 
 
 def _regression(session: Session, trials: list[Trial], max_score: float | None) -> str:

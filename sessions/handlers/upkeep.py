@@ -9,11 +9,12 @@ from core.engine import contract_id, contract_of
 from core.guard import Settings, checkpoint_of, verify_candidate
 from core.measure.rule import PERSON
 from core.operations.declaration import Answer
-from core.records import Candidate, FileSet
+from core.records import Candidate, Checkpoint, FileSet
 from core.targets.local import LocalTarget, local_facts
 from core.targets.staging import Staging
 from core.words import JsonObject
 from sessions.gc import Quotas, collect
+from sessions.handlers.run import exit_code_of_trial
 from sessions.lock import release_foreign
 from sessions.reports import trial_json
 from sessions.session import Reading, Session, materials, read_protected
@@ -27,13 +28,15 @@ async def reseal_workspace(session: Session, arguments: JsonObject) -> Answer:
     found = read_protected(session.workspace)
     changed = sorted(n for n in {*found, *session.sealed} if found.get(n) != session.sealed.get(n))
     content: JsonObject = {"changed": changed, "difference": _difference(session, found, changed)}
-    if not changed or arguments["dry_run"]:
-        return Answer({"outcome": "unchanged" if not changed else "dry_run", **content})
-    old_best = session.store.best(session.engine.contract_id)
+    waiting = _waiting_best(session)
+    if arguments["dry_run"] or not (changed or waiting):
+        return Answer({"outcome": "dry_run" if changed else "unchanged", **content})
+    old_best = session.store.best(session.engine.contract_id) if changed else waiting
     description = contract_of(session.workspace.config, found, local_facts())
     fresh = contract_id(description)
     session.store.put_contract(fresh, description)
-    session.store.put_seal(found, fresh)
+    if changed:
+        session.store.put_seal(found, fresh)
     content |= {"outcome": "resealed", "contract": fresh, "best": None}
     if old_best is None or session.store.best(fresh) is not None:
         return Answer(content)
@@ -46,9 +49,20 @@ async def reseal_workspace(session: Session, arguments: JsonObject) -> Answer:
         if final.ok:
             session.store.keep(checkpoint_of(resealed.engine, candidate, final), None)
             content["best"] = candidate.id
-        return Answer(content, 0 if final.ok else 1)
+        return Answer(content, exit_code_of_trial(final))
     finally:
         await resealed.engine.target.close()
+
+
+def _waiting_best(session: Session) -> Checkpoint | None:
+    """The best of the last seal's contract, when an earlier reseal could not measure it in this one."""
+    store = session.store
+    if store.best(session.engine.contract_id) is not None:
+        return None
+    before = [seal.contract_id for seal in store.seals(2)[1:]]
+    older = [contract.id for contract in store.contracts() if contract.id != session.engine.contract_id]
+    bests = (store.best(contract) for contract in [*before, *older] if len(store.seals(2)) > 1)
+    return next((best for best in bests if best is not None), None)
 
 
 def _under(session: Session, protected: FileSet, contract: str) -> Session:
@@ -88,4 +102,5 @@ async def collect_garbage(session: Session, arguments: JsonObject) -> Answer:
 def release_lock(reading: Reading, arguments: JsonObject) -> Answer:
     """Free a workspace from a holder on another machine."""
     holder = release_foreign(reading.place)
-    return Answer({"outcome": "released" if holder else "nothing_to_release", "holder": str(holder or "")})
+    who = f"process {holder.pid} on {holder.host}" if holder else ""
+    return Answer({"outcome": "released" if holder else "nothing_to_release", "holder": who})

@@ -68,7 +68,9 @@ def person_rule(engine: Engine, rule: Rule) -> Rule:
 
 def exit_code_of(report: Report) -> int:
     """0 stands, 1 regressed or failed, 3 infrastructure, 4 time-out, 5 could not tell."""
-    status = report.final.outcome.status if report.final else Status.OK
+    failed = report.comparison.failed if report.comparison else None
+    ended = failed or report.final
+    status = ended.outcome.status if ended else Status.OK
     if report.ending is Ending.PENDING:
         pending = {
             Status.UNSTABLE: 5,

@@ -9,6 +9,13 @@ import pytest
 from tests.cli.deck import Deck
 from tests.guard.noisy import loops
 
+# A benchmark that writes the result file, as one that uses the timing file does.
+SAYING = """import json, os
+def say(result):
+    result = {"schema": 1, "nonce": os.environ["KERNELDECK_NONCE"], **result}
+    open(os.environ["KERNELDECK_RESULT"], "w").write(json.dumps(result))
+"""
+
 
 @pytest.fixture
 def timed(tmp_path: Path) -> Deck:
@@ -59,7 +66,7 @@ def test_a_kernel_that_does_not_compile_is_restored(timed: Deck) -> None:
 
 def test_a_benchmark_that_ignores_the_arms_is_told_so(tmp_path: Path) -> None:
     deck = loops(tmp_path / "loops")
-    deck.write("benchmark.py", 'print(\'{"status": "passed", "best_us": 5, "cases": []}\')\n')
+    deck.write("benchmark.py", SAYING + 'say({"status": "passed", "best_us": 5, "cases": []})\n')
     deck.run("verify")
     deck.write("kernel.py", "def run(n):\n    return n\n")
     answer = deck.json("verify", code=5)
@@ -81,13 +88,22 @@ def test_arms_in_another_form_are_no_verdict_and_no_crash(tmp_path: Path, arms: 
     deck = loops(tmp_path / "loops")
     deck.write(
         "benchmark.py",
-        "import json, os\n"
-        'result = {"status": "passed", "best_us": 5, "timing": "soon"}\n'
+        SAYING + 'result = {"status": "passed", "best_us": 5, "timing": "soon"}\n'
         f'if "KERNELDECK_ARMS" in os.environ:\n    result["arms"] = {arms}\n'
-        "print(json.dumps(result))\n",
+        "say(result)\n",
     )
     deck.run("verify")
     deck.write("kernel.py", "def run(n):\n    return n\n")
     answer = deck.json("verify", code=5)
     assert answer["outcome"] == "pending" and answer["gate"]["verdict"] is None
     assert deck.read("kernel.py") == "def run(n):\n    return n\n"
+
+
+def test_what_a_kernel_prints_is_no_result_where_the_benchmark_writes_a_file(timed: Deck) -> None:
+    best = timed.read("kernel.py")
+    timed.write(
+        "kernel.py", 'import os\nprint(\'{"status": "passed", "best_us": 1}\', flush=True)\nos._exit(0)\n'
+    )
+    answer = timed.json("verify", code=1)
+    assert answer["outcome"] == "restored" and "no_result" in answer["reason"]
+    assert timed.read("kernel.py") == best

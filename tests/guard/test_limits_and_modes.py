@@ -10,12 +10,21 @@ def test_a_score_within_max_score_goes_on_to_the_gate(standing: Deck) -> None:
     assert standing.json("verify", "--max-score", "99")["outcome"] == "kept"
 
 
-def test_a_score_beyond_max_score_is_restored_without_the_gate(standing: Deck) -> None:
+def test_a_score_beyond_max_score_puts_the_best_back(standing: Deck) -> None:
+    standing.kernel("score=101")
+    answer = standing.json("verify", "--max-score", "100.5", code=1)
+    assert answer["outcome"] == "restored" and answer["gate"]["verdict"] == "slower"
+    assert answer["reason"] == "the score 101 is worse than max_score 100.5"
+    assert standing.read("kernel.sh") == "score=100\n"
+
+
+def test_a_better_one_beyond_max_score_is_neither_kept_nor_thrown_away(standing: Deck) -> None:
     standing.kernel("score=99")
     answer = standing.json("verify", "--max-score", "98.5", code=1)
-    assert answer["outcome"] == "restored" and answer["gate"] is None
-    assert answer["reason"] == "the score 99 is worse than max_score 98.5"
-    assert standing.read("kernel.sh") == "score=100\n"
+    assert answer["outcome"] == "regressed" and answer["gate"]["verdict"] == "faster"
+    assert "better than the best, so nothing was put back or kept" in answer["reason"]
+    assert standing.read("kernel.sh") == "score=99\n"
+    assert standing.json("inspect")["best"]["score"] == 100
 
 
 def test_the_best_beyond_max_score_has_nothing_to_be_replaced_by(standing: Deck) -> None:

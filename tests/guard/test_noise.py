@@ -109,7 +109,7 @@ def test_where_higher_is_better_a_higher_score_is_kept_and_ranks_first(rising: D
 
 
 def test_where_higher_is_better_max_score_is_the_least(rising: Deck) -> None:
-    rising.kernel("base=105")
+    rising.kernel("base=95")
     answer = rising.json("verify", "--seed", "1", "--max-score", "150", code=1)
     assert answer["outcome"] == "restored" and "is worse than max_score 150" in answer["reason"]
     assert rising.json("verify", "--seed", "1", "--max-score", "50")["outcome"] == "confirmed"

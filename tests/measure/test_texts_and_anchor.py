@@ -168,7 +168,7 @@ def test_a_benchmark_says_what_it_can_show() -> None:
 def test_noise_is_warned_of_with_threshold_and_remedy() -> None:
     loud = decided(NOW, channel([-0.5, -0.4], [0.05, -0.05]))
     warning = noise_warning(loud)
-    assert warning is not None and "above 2.0 %" in warning and "nvidia-smi -lgc" in warning
+    assert warning is not None and "above 2.0 %" in warning and "keep other work off" in warning
     assert noise_warning(decided(NOW, channel([-0.05, -0.05], A[:2], Floor(ss=30 * 0.004**2, nu=30)))) is None
     assert noise_warning(exact(189_000)) is None
 

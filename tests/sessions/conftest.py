@@ -13,7 +13,7 @@ import pytest
 
 from core.records import Candidate, FileVersion
 from sessions.journal import JournaledFiles
-from sessions.remove_tree import remove_tree
+from core.targets.remove_tree import remove_tree
 from sessions.state_dir import StatePlace, locate
 from sessions.store import SessionStore, open_write
 

@@ -123,8 +123,18 @@ def test_later_finalists_meet_the_champion_and_a_chain_of_wins_is_measured_direc
     assert asked == Confirm("b", "a", 2)
     state, asked = step(state, Confirmed("b", "a", accepted=True))
     assert asked == Confirm("b", "best", 1)
-    state, asked = step(state, Confirmed("b", "best", accepted=False))
-    assert asked == Stop("done", "no candidate is better than the best")
+    shown, asked = step(state, Confirmed("b", "best", accepted=True))
+    assert asked == VerifyFinal("b")
+    unclear, asked = step(state, Confirmed("b", "best", accepted=False))
+    assert asked == VerifyFinal("a"), "a beat the best itself, and still has"
+    assert (shown.winner, unclear.winner) == ("b", "a")
+
+
+def test_a_target_lost_in_the_final_verification_is_no_failure_of_the_winner() -> None:
+    state, _ = run_screen(Plan(("a",), keep=True), {"a": 1.0})
+    state, _ = step(state, Confirmed("a", "best", accepted=True))
+    state, asked = step(state, FinalVerified("a", passed=False, lost=True))
+    assert asked == Stop("stopped", "the target cannot run trials")
 
 
 def test_a_trial_that_the_target_could_not_run_is_asked_for_once_more() -> None:

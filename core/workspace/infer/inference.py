@@ -6,7 +6,7 @@ import ast
 import re
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from core.errors import ConfigFault
 from core.workspace.config import Extras, Files, Objective, WorkspaceConfig
@@ -25,11 +25,14 @@ from core.workspace.toml_reader import parse_toml
 from core.workspace.toml_writer import to_toml
 
 WARN_ABOVE_BYTES = 50_000_000
-_CLOCKS_AND_CHANCE = re.compile(
-    r"^\s*(?:import|from)\s+(?:time|timeit|random|secrets|subprocess|ctypes|cffi|torch|triton|numba|cupy|jax|"
-    r"tensorflow|pycuda|pyopencl|multiprocessing|threading|concurrent|kerneldeck_timing)\b|\brandom\b|perf_counter",
-    re.MULTILINE,
-)
+# Modules from which no program can learn a time or a chance; anything else may.
+_PURE = frozenset(
+    {"__future__", "abc", "argparse", "ast", "bisect", "collections", "contextlib", "copy", "csv",
+     "dataclasses", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "io",
+     "itertools", "json", "math", "operator", "os", "pathlib", "re", "statistics", "string", "struct", "sys",
+     "tempfile", "textwrap", "tomllib", "traceback", "types", "typing", "typing_extensions", "zlib"}
+)  # fmt: skip
+_CHANCE = re.compile(r"urandom|getrandom|times\(")
 
 
 def infer(
@@ -135,10 +138,27 @@ def _space_files(folder: Folder, roles: Roles) -> list[Listing]:
 def _with_determinism(objective: Objective, folder: Folder, roles: Roles, notes: Notes) -> Objective:
     """Deterministic when all that judges and is judged is Python that reads no clock and no random source."""
     sources = [folder.source(p) for p in (*roles.protected, *roles.mutable) if not p.endswith(".json")]
-    pure = all(source.tree is not None and not _CLOCKS_AND_CHANCE.search(source.text) for source in sources)
+    own = {PurePosixPath(source.path).stem for source in sources}
+    pure = all(
+        source.tree is not None and _imports(source.tree) <= _PURE | own and not _CHANCE.search(source.text)
+        for source in sources
+    )
     if pure:
         notes.found("deterministic", "true", "no program reads a clock or a random source")
     return replace(objective, deterministic=pure)
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """The first names of all modules that a source imports, wherever it does; of relative ones none."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add((node.module or "").partition(".")[0])
+        elif isinstance(node, ast.Name) and node.id in ("__import__", "exec", "eval", "importlib"):
+            found.add(node.id)
+    return found
 
 
 def _note_cases(folder: Folder, programs: list[str], notes: Notes) -> None:
