@@ -99,7 +99,10 @@ def group() -> click.Group:
     return root
 
 
-_GROUPS = {"sweep": "Run many candidates, and ask the gate about the leaders."}
+_GROUPS = {
+    "sweep": "Run many candidates, and ask the gate about the leaders.",
+    "target": "Describe the machines on which trials run, and say which one is used.",
+}
 
 
 def _subgroup(parent: click.Group, word: str) -> click.Group:
@@ -186,14 +189,15 @@ def _help(argument: Argument) -> str:
 def _carry_out(operation: Operation, given: dict[str, object], options: dict[str, Any]) -> int:
     import asyncio
 
+    from kerneldeck.host_key import host_key_asker
     from kerneldeck.progress import Display
     from sessions.binding import call
     from sessions.session import Caller
 
     command = " ".join([PROGRAM, *operation.verb])
-    caller = Caller("cli", command, options.get("wait", 0.0))
-    start = Path(options.get("workspace") or ".")
     quiet = bool(options["as_json"])
+    caller = Caller("cli", command, options.get("wait", 0.0), None if quiet else host_key_asker())
+    start = Path(options.get("workspace") or ".")
     with Display(quiet=quiet) as display:
         answer = asyncio.run(call(operation, given, start, caller, display.tell))
     with streams.answering():

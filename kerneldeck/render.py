@@ -7,6 +7,7 @@ from collections.abc import Callable
 from core.operations.declaration import Answer, Operation
 from core.words import JsonObject
 from kerneldeck import render_dry_run as dry_run
+from kerneldeck import render_targets as targets
 from kerneldeck import render_trials as trials
 from kerneldeck import render_workspace as workspace
 
@@ -25,6 +26,8 @@ _DRY_RUNS: dict[str, Callable[[JsonObject], None]] = {
     "repeat_objective": dry_run.dry_repeat,
     "sweep_kernel_config": dry_run.dry_sweep,
     "apply_candidate": dry_run.dry_apply,
+    "remote_health_check": targets.dry_health,
+    "check_target": targets.dry_health,
 }
 _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "inspect_context": workspace.render_inspect,
@@ -40,4 +43,10 @@ _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "reseal_workspace": workspace.render_reseal,
     "collect_garbage": workspace.render_gc,
     "release_lock": workspace.render_unlock,
+    "remote_health_check": targets.render_health,
+    "check_target": targets.render_health,
+    "add_target": targets.render_targets,
+    "list_targets": targets.render_targets,
+    "use_target": targets.render_targets,
+    "remove_target": targets.render_targets,
 }

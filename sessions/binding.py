@@ -18,7 +18,16 @@ from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operatio
 from core.operations.declaration import Answer, Operation
 from core.records import OperationRecord
 from core.words import JsonObject
-from sessions.session import Caller, Session, Tell, home_expanded, open_reading, open_session
+from sessions.session import (
+    Caller,
+    Session,
+    Tell,
+    find_workspace,
+    home_expanded,
+    open_reading,
+    open_session,
+)
+from sessions.where import Where, chosen, opened, place_of, remembered
 
 # Modules are named, not imported: `kerneldeck rank` has no use for the sweep's.
 HANDLERS = {
@@ -35,6 +44,12 @@ HANDLERS = {
     "reseal_workspace": "sessions.handlers.upkeep",
     "collect_garbage": "sessions.handlers.upkeep",
     "release_lock": "sessions.handlers.upkeep",
+    "remote_health_check": "sessions.handlers.targets",
+    "check_target": "sessions.handlers.targets",
+    "add_target": "sessions.handlers.targets",
+    "list_targets": "sessions.handlers.targets",
+    "use_target": "sessions.handlers.targets",
+    "remove_target": "sessions.handlers.targets",
 }
 Handler = Callable[[Any, JsonObject], Any]
 Opening = AbstractContextManager[Session]
@@ -68,14 +83,37 @@ async def call(
     if operation is INIT:
         answer: Answer = await handler_of(operation)(_folder(start, arguments["folder"]), arguments)
         return answer
+    if not operation.needs_workspace:
+        told: Answer = await handler_of(operation)(caller, arguments)
+        return told
+    find_workspace(start)
     if operation.read_only or operation is UNLOCK:
-        with open_reading(start) as reading:
+        with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
-    with ExitStack() as held:
-        opening = partial(open_session, start, caller, tell, reseal=operation is RESEAL)
-        session = await _held(held, opening, caller.wait_s)
-        return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
+    where = await _where(operation, arguments, caller)
+    try:
+        with ExitStack() as held:
+            opening = partial(open_session, start, caller, tell, reseal=operation is RESEAL, where=where)
+            session = await _held(held, opening, caller.wait_s)
+            return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
+    finally:
+        await where.close()
+
+
+async def _where(operation: Operation, arguments: JsonObject, caller: Caller) -> Where:
+    """The machine that the call means; connected only when trials will run there.
+
+    What is recorded of the call names it as its trials do, without a user's name.
+    """
+    place = chosen(arguments)
+    if operation.argument("target") is None or arguments.get("dry_run"):
+        where = remembered(place)
+    else:
+        where = await opened(place, caller.ask_host_key)
+    if arguments.get("target"):
+        arguments["target"] = where.name
+    return where
 
 
 def _folder(start: Path, name: str) -> Path:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.engine import Engine, contract_id, contract_of
 from core.errors import ConfigFault, SealFault
 from core.events import Event, Note
 from core.records import FileSet, FileVersion
-from core.targets.local import LocalTarget, local_facts
-from core.targets.staging import Materials, Staging
+from core.targets.job import TargetFacts
+from core.targets.staging import Materials
 from core.words import JsonObject
 from core.workspace.config import CONFIG_NAME, Workspace
 from core.workspace.needed import needed_files
@@ -23,7 +24,11 @@ from sessions.lock import hold
 from sessions.recovery import recover
 from sessions.state_dir import StatePlace, locate
 from sessions.store import SessionStore, open_read, open_write
+from sessions.where import Here, Parts, Where
 from sessions.workspace_files import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from core.targets.ssh.host_keys import AskHostKey
 
 Tell = Callable[[Event], None]
 
@@ -35,6 +40,7 @@ class Caller:
     actor: str = "cli"
     command: str = "kerneldeck"
     wait_s: float = 0.0
+    ask_host_key: AskHostKey | None = None  # on a terminal: whether to trust a host that is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Session:
     files: JournaledFiles
     engine: Engine
     sealed: FileSet
+    where: Where
+    facts: TargetFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +99,12 @@ def home_expanded(text: str) -> Path:
 
 
 @contextmanager
-def open_session(start: Path, caller: Caller, tell: Tell, reseal: bool = False) -> Iterator[Session]:
+def open_session(
+    start: Path, caller: Caller, tell: Tell, reseal: bool = False, where: Where | None = None
+) -> Iterator[Session]:
     """Hold the workspace, put right what a crash left, and check the seal (unless about to renew it).
 
+    Trials run `where` says, here by default.
     Busy at once when another command holds it; waiting is the caller's.
     """
     workspace = read_workspace(find_workspace(start))
@@ -103,7 +114,7 @@ def open_session(start: Path, caller: Caller, tell: Tell, reseal: bool = False) 
         for sentence in recover(store, files):
             tell(Note(f"recovered: {sentence}"))
         sealed = _sealed(workspace, store, keep=not reseal)
-        yield _session(workspace, place, store, files, sealed, caller, tell)
+        yield _session(workspace, place, store, files, sealed, caller, tell, where or Here())
 
 
 def _session(
@@ -114,14 +125,15 @@ def _session(
     sealed: FileSet,
     caller: Caller,
     tell: Tell,
+    where: Where,
 ) -> Session:
-    description = contract_of(workspace.config, sealed, local_facts())
+    facts = where.facts(store)
+    description = contract_of(workspace.config, sealed, facts)
     contract = contract_id(description)
     store.put_contract(contract, description)
-    staging = Staging(place.staging, place.linked, materials(workspace, sealed), store.blobs)
-    target = LocalTarget(staging, workspace.config.objective)
+    target = where.target(Parts(place, materials(workspace, sealed), store.blobs, workspace.config.objective))
     engine = Engine(workspace, store, files, target, contract, caller.actor, place.outputs, tell)
-    return Session(workspace, place, store, files, engine, sealed)
+    return Session(workspace, place, store, files, engine, sealed, where, facts)
 
 
 def materials(workspace: Workspace, sealed: FileSet) -> Materials:
@@ -168,8 +180,8 @@ def read_protected(workspace: Workspace) -> FileSet:
 
 
 @contextmanager
-def open_reading(start: Path) -> Iterator[Reading]:
-    """Look at a workspace without a lock; nothing is made or changed."""
+def open_reading(start: Path, where: Where | None = None) -> Iterator[Reading]:
+    """Look at a workspace without a lock, as its trials on `where` see it; nothing is made or changed."""
     workspace = read_workspace(find_workspace(start))
     place = locate(workspace.root, workspace.config.state_dir)
     store = open_read(place)
@@ -177,7 +189,8 @@ def open_reading(start: Path) -> Iterator[Reading]:
         protected = read_protected(workspace)
         seal = store.seal() if store else None
         sealed = seal.files if seal else None
-        description = contract_of(workspace.config, sealed or protected, local_facts())
+        facts = (where or Here()).facts(store)
+        description = contract_of(workspace.config, sealed or protected, facts)
         yield Reading(workspace, place, store, contract_id(description), description, protected, sealed)
     finally:
         if store is not None:

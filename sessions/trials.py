@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from core.records import TrialRecord
+from core.targets.job import TargetFacts
 from core.words import JsonObject, Overlay, Status
 from sessions.database import SqlValue, insert, update
 from sessions.rows import Rows, clean, json_object, json_text, pack, unpack_object, where
@@ -87,6 +88,16 @@ class TrialRows(Rows):
         """Trials that started and have not ended, oldest first."""
         found = self.database.rows("SELECT * FROM trials WHERE status IS NULL ORDER BY id")
         return [_trial(row) for row in found]
+
+    def facts_of_target(self, target: str) -> TargetFacts | None:
+        """What the contract of the last trial on `target` says of it; None when there was none."""
+        row = self.database.row(
+            "SELECT contracts.description FROM trials JOIN contracts ON contracts.id = trials.contract_id"
+            " WHERE trials.target = ? ORDER BY trials.id DESC LIMIT 1",
+            (target,),
+        )
+        facts = json_object(row["description"]).get("target") if row is not None else None
+        return TargetFacts(**facts) if facts else None
 
     def cancel_running_trials(self) -> int:
         """End every running trial as cancelled, reason `interrupted`; how many there were."""

@@ -14,6 +14,9 @@ REMOTE = Argument(
     "remote", Kind.TEXT, "run on the configured GPU host: auto, true or false", "auto",
     choices=("auto", "true", "false"),
 )  # fmt: skip
+TARGET = Argument(
+    "target", Kind.TEXT, "where trials run: NAME, ssh:HOST or local; the one in use when not given", "",
+)  # fmt: skip
 TIMEOUT = Argument(
     "timeout_seconds", Kind.NUMBER, "end the run after so many seconds; the mode's own when not given",
     minimum=0.001, maximum=2_000_000, flag="--timeout",
@@ -31,7 +34,7 @@ RUN = Operation(
     (
         Argument("mode", Kind.TEXT, "which cases to run; final is the deciding mode", "dev"),
         Argument("verifier", Kind.FLAG, "run the verifier instead of the benchmark", False),
-        WARMUP, REPEATS, REMOTE, TIMEOUT,
+        WARMUP, REPEATS, REMOTE, TARGET, TIMEOUT,
         Argument("workspace_tag", Kind.TEXT, "a word kept with the record of this call", "", flag="--tag"),
     ),
 )  # fmt: skip
@@ -47,7 +50,7 @@ REPEAT = Operation(
         Argument(
             "restore_on_regression", Kind.FLAG, "go on with a guarded verification, which may restore", False
         ),
-        DRY_RUN,
+        TARGET, DRY_RUN,
     ),
 )  # fmt: skip
 
@@ -70,7 +73,7 @@ SWEEP_CONFIG = Operation(
                  120, minimum=1, maximum=100_000),
         Argument("finalists", Kind.INTEGER, "leaders the gate is asked about", 3, minimum=1, maximum=32),
         Argument("max_seconds", Kind.NUMBER, "stop screening after so many seconds", minimum=1),
-        SEED, DRY_RUN,
+        SEED, TARGET, DRY_RUN,
     ),
 )  # fmt: skip
 
@@ -83,7 +86,7 @@ VERIFY = Operation(
         WARMUP, REPEATS, MAX_SCORE,
         Argument("restore_on_regression", Kind.FLAG, "put the best back when this regressed", True),
         Argument("restore_files", Kind.TEXTS, "restore only these mutable files", ()),
-        SEED, DRY_RUN,
+        SEED, TARGET, DRY_RUN,
     ),
 )  # fmt: skip
 
@@ -118,7 +121,7 @@ APPLY = Operation(
         Argument("dry_run", Kind.FLAG, "only say what would be written", True),
         Argument("require_final_pass", Kind.FLAG, "a failed verification refuses it in any case", True),
         Argument("require_improvement", Kind.FLAG, "the gate must call it faster", True),
-        SEED,
+        SEED, TARGET,
     ),
 )  # fmt: skip
 
@@ -161,7 +164,7 @@ INIT = Operation(
 RESEAL = Operation(
     "reseal_workspace", ("reseal",),
     "Accept changed protected files: show the difference, make a new contract, measure the old best in it.",
-    (DRY_RUN,),
+    (TARGET, DRY_RUN),
     people_only=True,
 )  # fmt: skip
 
@@ -182,8 +185,92 @@ UNLOCK = Operation(
     people_only=True,
 )  # fmt: skip
 
+_HEALTH_OF = (
+    Argument("require_remote", Kind.FLAG, "this machine will not do", False),
+    Argument("require_gpu", Kind.FLAG, "a machine without a GPU will not do", True),
+    Argument("min_free_mb", Kind.NUMBER, "free space wanted in the scratch folder, MB", 256.0, minimum=0),
+    Argument("timeout_seconds", Kind.NUMBER, "wait so long for each step", 8.0, minimum=1, maximum=60,
+             flag="--timeout"),
+    DRY_RUN,
+)  # fmt: skip
+
+HEALTH = Operation(
+    "remote_health_check", ("health",),
+    "Check the target stage by stage: connection, host key, login, Python, scratch folder, GPU.",
+    (
+        TARGET,
+        Argument("host", Kind.TEXT, "a host instead of a target", ""),
+        Argument("port", Kind.INTEGER, "its port", minimum=1, maximum=65535),
+        Argument("key", Kind.TEXT, "its key file", ""),
+        Argument("remote_root", Kind.TEXT, "its scratch folder", ""),
+        Argument("check_local_cuda", Kind.FLAG, "without a GPU host, this machine must have a GPU", True),
+        *_HEALTH_OF,
+    ),
+    read_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+TARGET_CHECK = Operation(
+    "check_target", ("target", "check"),
+    "Check a target stage by stage; the same as health.",
+    (
+        Argument("target", Kind.TEXT, "NAME, ssh:HOST or local", "", positional=True),
+        Argument("check_local_cuda", Kind.FLAG, "without a GPU host, this machine must have a GPU", True),
+        *_HEALTH_OF,
+    ),
+    read_only=True,
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+TARGET_LIST = Operation(
+    "list_targets", ("target", "list"),
+    "Show the described targets, and where trials run when nothing is said.",
+    read_only=True,
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+_TARGET_NAME = Argument("name", Kind.TEXT, "the target's name", "", positional=True)
+
+TARGET_ADD = Operation(
+    "add_target", ("target", "add"),
+    "Describe a target under a name: NAME HOST, the host being one of ~/.ssh/config or USER@HOST:PORT.",
+    (
+        _TARGET_NAME,
+        Argument("host", Kind.TEXT, "HOST, or USER@HOST:PORT", "", positional=True),
+        Argument("gpu", Kind.TEXT, "index or UUID of its GPU", ""),
+        Argument("scratch", Kind.TEXT, "its scratch folder; ~/.cache/kerneldeck by default", ""),
+        Argument("python", Kind.TEXT, "its Python; python3 by default", ""),
+        Argument("wrapper", Kind.TEXT, "words before commands: 'docker exec -i -w {cwd} {env} NAME'", ""),
+        Argument("variables", Kind.TEXTS, "a variable for every trial: NAME=VALUE", (), flag="--env"),
+        Argument("key_file", Kind.TEXT, "a key instead of those of ~/.ssh/config", ""),
+        Argument("description", Kind.TEXT, "a line for the list", ""),
+        Argument("use", Kind.FLAG, "run trials there from now on", False),
+    ),
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+TARGET_USE = Operation(
+    "use_target", ("target", "use"),
+    "Run trials on this target when nothing else is said; local for this machine.",
+    (_TARGET_NAME,),
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
+TARGET_REMOVE = Operation(
+    "remove_target", ("target", "remove"),
+    "Forget a described target; nothing on its machine changes.",
+    (_TARGET_NAME,),
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
 OPERATIONS = (
     INSPECT, RUN, REPEAT, SWEEP_CONFIG, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC, UNLOCK,
+    HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK,
 )  # fmt: skip
 
 

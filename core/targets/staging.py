@@ -168,7 +168,7 @@ class Staging:
             return f"{name} can no longer be read: {error.strerror}"
         if hashlib.sha256(found).hexdigest() == sha256:
             return ""
-        return f"{name} was changed: {_first_change(self.blobs.get(sha256), found)}"
+        return f"{name} was changed: {first_change(self.blobs.get(sha256), found)}"
 
     def drop_changed_copies(self, stage: Stage) -> list[str]:
         """Names of the linked files that were written into; their copies are dropped, for no later trial."""
@@ -204,7 +204,7 @@ def _identity(path: Path) -> _Identity:
     return status.st_size, status.st_mtime_ns
 
 
-def _first_change(before: bytes, after: bytes) -> str:
+def first_change(before: bytes, after: bytes) -> str:
     """The first line that differs, as it was and as it is."""
     old, new = (content.decode("utf-8", "replace").split("\n") for content in (before, after))
     for number, (was, now) in enumerate(zip_longest(old, new), 1):

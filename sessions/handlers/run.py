@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from statistics import median
 
-from core.errors import TargetFault
 from core.operations.declaration import Answer
 from core.records import Candidate
 from core.trials import Asked, Trial, mode_named, run_scored, run_trial, verifying_mode
@@ -16,7 +15,6 @@ from sessions.session import Session
 
 async def run_objective(session: Session, arguments: JsonObject) -> Answer:
     """One run of what the workspace holds."""
-    check_remote(arguments)
     find = verifying_mode if arguments["verifier"] else mode_named
     asked = Asked(
         find(session.engine.config, arguments["mode"]).name,
@@ -31,13 +29,6 @@ async def run_objective(session: Session, arguments: JsonObject) -> Answer:
     if arguments["workspace_tag"]:
         content["workspace_tag"] = arguments["workspace_tag"]
     return Answer(content, exit_code_of_trial(trial))
-
-
-def check_remote(arguments: JsonObject) -> None:
-    if arguments["remote"] == "true":
-        raise TargetFault(
-            "config", "no GPU host is configured, so nothing can run remotely", "run it here: --remote auto"
-        )
 
 
 def exit_code_of_trial(trial: Trial) -> int:

@@ -10,14 +10,13 @@ from core.guard import Settings, checkpoint_of, verify_candidate
 from core.measure.rule import PERSON
 from core.operations.declaration import Answer
 from core.records import Candidate, Checkpoint, FileSet
-from core.targets.local import LocalTarget, local_facts
-from core.targets.staging import Staging
 from core.words import JsonObject
 from sessions.gc import Quotas, collect
 from sessions.handlers.run import exit_code_of_trial
 from sessions.lock import release_foreign
 from sessions.reports import trial_json
 from sessions.session import Reading, Session, materials, read_protected
+from sessions.where import Parts
 
 MEGABYTE = 1_000_000
 DIFF_LINES = 40
@@ -32,7 +31,7 @@ async def reseal_workspace(session: Session, arguments: JsonObject) -> Answer:
     if arguments["dry_run"] or not (changed or waiting):
         return Answer({"outcome": "dry_run" if changed else "unchanged", **content})
     old_best = session.store.best(session.engine.contract_id) if changed else waiting
-    description = contract_of(session.workspace.config, found, local_facts())
+    description = contract_of(session.workspace.config, found, session.facts)
     fresh = contract_id(description)
     session.store.put_contract(fresh, description)
     if changed:
@@ -67,11 +66,11 @@ def _waiting_best(session: Session) -> Checkpoint | None:
 
 def _under(session: Session, protected: FileSet, contract: str) -> Session:
     """The same session under another seal."""
-    staging = Staging(
-        session.place.staging, session.place.linked,
-        materials(session.workspace, protected), session.store.blobs,
+    parts = Parts(
+        session.place, materials(session.workspace, protected), session.store.blobs,
+        session.engine.config.objective,
     )  # fmt: skip
-    target = LocalTarget(staging, session.engine.config.objective)
+    target = session.where.target(parts)
     return replace(
         session, engine=replace(session.engine, target=target, contract_id=contract), sealed=protected
     )

@@ -36,6 +36,12 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
     "reseal_workspace": (["--dry-run"], {"dry_run": True}),
     "collect_garbage": (["--samples-mb", "0"], {"samples_mb": 0}),
     "release_lock": ([], {}),
+    "remote_health_check": (["--dry-run", "--host", "gpu1"], {"dry_run": True, "host": "gpu1"}),
+    "check_target": (["ssh:gpu1", "--dry-run"], {"target": "ssh:gpu1", "dry_run": True}),
+    "add_target": (["gpu", "gpu1", "--gpu", "1"], {"name": "gpu", "host": "gpu1", "gpu": "1"}),
+    "list_targets": ([], {}),
+    "use_target": (["local"], {"name": "local"}),
+    "remove_target": (["gpu"], {"name": "gpu"}),
 }
 
 

@@ -50,7 +50,7 @@ class Kept:
 
 def first_change(before: bytes, after: bytes) -> str:
     """The local target's words."""
-    return local_staging._first_change(before, after)
+    return local_staging.first_change(before, after)
 
 
 class Workspace:

@@ -41,6 +41,7 @@ def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
         "toolchain": ", ".join(filter(None, (_python(env), _compiler(env)))),
         "gpus": [],
         "no_gpus_because": "",
+        "smi_found": bool(smi) and shutil.which(smi) is not None,
     }
     if smi:
         try:

@@ -1,0 +1,174 @@
+"""The health of an SSH target, stage by stage: what was reached, what failed, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from core.errors import TargetFault
+from core.targets.ssh.host import SMI, SshHost, target_name
+from core.targets.ssh.link import AgentLink
+from core.targets.ssh.patience import Patience
+from core.targets.ssh.places import Place
+from core.targets.ssh.remote_trials import Greeting, greet
+from core.targets.ssh.stages import REMEDY, TITLE, failure_stage
+from core.words import STAGES, JsonObject
+
+if TYPE_CHECKING:
+    from core.targets.ssh.host_keys import AskHostKey
+
+CHECKED = STAGES[: STAGES.index("gpu") + 1]
+MEGABYTE = 1_000_000
+_LOGIN = ("config", "dns", "connect", "hostkey", "auth")
+_AGENT = ("channel", "shell")
+_ABOVE_SMI_S = 10.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the machine must offer. `timeout_s` bounds each step: login, agent, scratch folder, GPUs."""
+
+    timeout_s: float = 8.0
+    min_free_mb: float = 256.0
+    require_gpu: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage; `ms` is its step's time, given with the step's last stage that was reached."""
+
+    stage: str
+    state: str = "skipped"  # ok | failed | skipped
+    ms: float | None = None
+    sentence: str = ""
+    remedy: str = ""
+
+    @property
+    def json(self) -> JsonObject:
+        return {
+            "stage": self.stage, "title": TITLE[self.stage], "state": self.state,
+            "ms": None if self.ms is None else round(self.ms, 1),
+            "sentence": self.sentence, "remedy": self.remedy,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Health:
+    """What was found; filled while it is looked for."""
+
+    target: str
+    reports: dict[str, StageReport] = field(default_factory=dict)
+    greeting: Greeting | None = None
+    gpus: JsonObject = field(default_factory=dict)
+
+    @property
+    def failed(self) -> StageReport | None:
+        return next((report for report in self.reports.values() if report.state == "failed"), None)
+
+    @property
+    def json(self) -> JsonObject:
+        failed, greeting = self.failed, self.greeting
+        return {
+            "target": self.target,
+            "status": "failed" if failed else "ok",
+            "stage": failed.stage if failed else None,
+            "failure_stage": failure_stage(failed.stage) if failed else None,
+            "reason": failed.sentence if failed else "",
+            "stages": [self.reports.get(stage, StageReport(stage)).json for stage in CHECKED],
+            "free_mb": None if greeting is None else greeting.free_bytes // MEGABYTE,
+            "python": greeting.python if greeting else None,
+            "gpus": self.gpus.get("gpus", []),
+            "processes": self.gpus.get("processes", []),
+        }
+
+
+async def check_host(place: Place, wanted: Wanted, ask: AskHostKey | None = None) -> Health:
+    """Look at everything a trial needs there, up to the first fault; nothing of a workspace is sent."""
+    check = _Check(place, wanted, ask)
+    try:
+        await check.all()
+    except TargetFault as fault:
+        check.fail(fault)
+    finally:
+        await check.close()
+    return check.health
+
+
+class _Check:
+    def __init__(self, place: Place, wanted: Wanted, ask: AskHostKey | None) -> None:
+        step_s = wanted.timeout_s
+        patience = Patience(connect_s=step_s, login_s=step_s, session_s=step_s, tries=1)
+        self.place = place
+        self.wanted = wanted
+        self.asks = ask is not None
+        self.health = Health(target_name(place))
+        self.host = SshHost(place, ask=ask, patience=patience)
+        self.opened: AgentLink | None = None
+        self.step: tuple[str, ...] = _LOGIN
+        self.began_s = time.perf_counter()
+
+    async def all(self) -> None:
+        connection = await self._in_time(_LOGIN, "connect", self.host.connect(), bounded=not self.asks)
+        link = await self._in_time(_AGENT, "shell", self.host.start_agent(connection))
+        self.opened = link
+        greeting = await self._in_time(("scratch",), "scratch", greet(link))
+        self.health.greeting = greeting
+        free_mb = greeting.free_bytes / MEGABYTE
+        if free_mb < self.wanted.min_free_mb:
+            words = f"{free_mb:,.0f} MB are free in the scratch folder, {self.wanted.min_free_mb:,.0f} wanted"
+            raise TargetFault("scratch", words)
+        await self._look_at_gpus(link)
+
+    async def _look_at_gpus(self, link: AgentLink) -> None:
+        smi_s = self.wanted.timeout_s
+        self._begin(("gpu",))
+        fields = {"smi": SMI, "deadline_s": smi_s, "gpu": self.place.gpu}
+        found = await link.request("gpus", fields, 2 * smi_s + _ABOVE_SMI_S)
+        trouble = found.get("trouble")
+        if trouble and (self.wanted.require_gpu or self.place.gpu):
+            raise TargetFault("gpu", str(trouble["sentence"]), str(trouble["hint"]))
+        self.health.gpus = found
+        state = "skipped" if trouble else "ok"
+        self._report("gpu", state, self._ms, str(trouble["sentence"]) if trouble else "")
+
+    async def _in_time(self, step: tuple[str, ...], late: str, work: Awaitable[T], bounded: bool = True) -> T:
+        """The step's stages are passed together when its work ends well."""
+        self._begin(step)
+        try:
+            async with asyncio.timeout(self.wanted.timeout_s if bounded else None):
+                made = await work
+        except TimeoutError:
+            words = f"{self.health.target} did not get so far within {self.wanted.timeout_s:g} s"
+            raise TargetFault(late, words) from None
+        for stage in step:
+            self._report(stage, "ok", self._ms if stage == step[-1] else None)
+        return made
+
+    def _begin(self, step: tuple[str, ...]) -> None:
+        self.step, self.began_s = step, time.perf_counter()
+
+    @property
+    def _ms(self) -> float:
+        return (time.perf_counter() - self.began_s) * 1e3
+
+    def _report(self, stage: str, state: str, ms: float | None, sentence: str = "", remedy: str = "") -> None:
+        self.health.reports[stage] = StageReport(stage, state, ms, sentence, remedy)
+
+    def fail(self, fault: TargetFault) -> None:
+        """A link that breaks meanwhile is a fault of the step that was being taken."""
+        stage = fault.stage if fault.stage in CHECKED else self.step[-1]
+        if stage in self.step:
+            for passed in self.step[: self.step.index(stage)]:
+                self._report(passed, "ok", None)
+        self._report(stage, "failed", self._ms, fault.sentence, fault.hint or REMEDY[stage])
+
+    async def close(self) -> None:
+        if self.opened is not None:
+            with suppress(TargetFault):
+                await self.opened.close()
+        await self.host.close()

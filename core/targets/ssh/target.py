@@ -1,0 +1,189 @@
+"""An SSH target: each job in a folder of its own over there, judged here exactly as a local one is."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from getpass import getuser
+from pathlib import Path
+
+from core.errors import StorageFault, TargetFault
+from core.records import fileset_id
+from core.store import Blobs
+from core.targets.job import Job, Outcome, TargetFacts
+from core.targets.regular_file import read_regular
+from core.targets.result import Asked, Ended, judge
+from core.targets.ssh.host import SMI, SMI_ANSWERS_WITHIN_S, SshHost
+from core.targets.ssh.remote_layout import Layouts, Seal, WorkspaceContents, written_into
+from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync, RemoteTree
+from core.targets.ssh.remote_trials import Collected, GpuLook, LockWish, RemoteTrial, RemoteTrials
+from core.targets.staging import Materials, first_change
+from core.targets.texts import plain
+from core.words import Status
+from core.workspace.config import Objective
+
+LOCK_WAIT_S = 600.0
+CPU_LOCK = "cpu"
+_MOST_CAPTURED_BYTES = 8 << 20
+_CLEARED_UP_WITHIN_S = 5.0
+_LOOKS_AGAIN_AFTER_S = 0.02
+_MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
+
+
+class SshTarget:
+    """Runs jobs on an opened host. `run` answers with an outcome whatever happens to a job or the link."""
+
+    def __init__(self, host: SshHost, materials: Materials, blobs: Blobs, objective: Objective) -> None:
+        self._host = host
+        self._objective = objective
+        self._contents = WorkspaceContents(blobs)
+        self._layouts = Layouts(materials, self._contents)
+        self._seal = Seal(materials.protected, blobs, first_change)
+        self._trials: RemoteTrials | None = None
+        self._uncollected: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return self._host.name
+
+    def facts(self) -> TargetFacts:
+        return self._host.facts()
+
+    async def open(self) -> None:
+        await self._host.open()
+
+    async def run(self, job: Job) -> Outcome:
+        try:
+            job.output_dir.mkdir(parents=True, exist_ok=True)
+            trial = self._trial(job)
+            collected = await self._collected(trial, job.output_dir)
+            return self._judged(job, trial, collected)
+        except TargetFault as fault:
+            return Outcome(Status.INFRA, plain(fault.sentence), fault.stage)
+        except (OSError, StorageFault) as error:
+            told = error.sentence if isinstance(error, StorageFault) else error.strerror or str(error)
+            return Outcome(Status.INFRA, f"the trial could not be kept: {plain(told)}", "scratch")
+
+    def _trial(self, job: Job) -> RemoteTrial:
+        ids = [fileset_id(slot.mutable) for slot in job.slots]
+        distinct = list(dict.fromkeys(ids))
+        trees: dict[str, RemoteTree] = {
+            id_: self._layouts.tree(slot.mutable) for id_, slot in zip(ids, job.slots, strict=True)
+        }
+        place, gpu = self._host.place, self._host.gpu_uuid
+        return RemoteTrial(
+            argv=job.command,
+            wall_s=job.timeout_s,
+            trees=tuple(trees[id_] for id_ in distinct),
+            nonce=secrets.token_hex(16),
+            slots=tuple(distinct.index(id_) for id_ in ids),
+            visits=job.visits,
+            wrapper=place.wrapper,
+            env=self._environment(),
+            path_first=self._host.path_first,
+            lock=LockWish(gpu or CPU_LOCK, getuser(), socket.gethostname(), LOCK_WAIT_S),
+            look=GpuLook(gpu, SMI, SMI_ANSWERS_WITHIN_S) if gpu else None,
+        )
+
+    def _environment(self) -> Mapping[str, str | None]:
+        """A chosen GPU is the only one that the trial sees; its UUID means the same to CUDA as to us."""
+        place = self._host.place
+        chosen = {"CUDA_VISIBLE_DEVICES": self._host.gpu_uuid} if place.gpu else {}
+        return {**chosen, **place.environment}
+
+    async def _collected(self, trial: RemoteTrial, folder: Path) -> Collected:
+        """What the trial left; after a lost link it is looked for once more, over a new one."""
+        trials = await self._linked()
+        self._uncollected = [*self._uncollected[-_MOST_UNCOLLECTED:], trial.id]
+        try:
+            collected = await trials.run(trial, folder)
+        except TargetFault as fault:
+            if not trials.link.lost:
+                raise
+            collected = await self._collected_again(trial, folder, fault)
+        return collected
+
+    async def _collected_again(self, trial: RemoteTrial, folder: Path, fault: TargetFault) -> Collected:
+        """A request with the id of a trial that runs there already attaches to it."""
+        try:
+            trials = await self._linked()
+            return await trials.run(trial, folder)
+        except TargetFault as again:
+            why = f"the link to {self.name} was lost ({fault.sentence}), and then: {again.sentence}"
+            raise TargetFault("lost", why, again.hint) from None
+
+    async def _linked(self) -> RemoteTrials:
+        link = await self._host.link()
+        if self._trials is None or self._trials.link is not link:
+            self._trials = RemoteTrials(link, RemoteSync(link, self._contents))
+        return self._trials
+
+    def _judged(self, job: Job, trial: RemoteTrial, collected: Collected) -> Outcome:
+        ended = _ended(job, collected)
+        started = "not_started" not in collected.outcome
+        tampering = self._seal.tampering(collected) if started else ""
+        if tampering:
+            return Outcome(
+                Status.TAMPERED, plain(tampering), exit_code=ended.exit_code, duration_s=ended.duration_s
+            )
+        if ended.ended_by == "lease":
+            raise TargetFault("lost", f"{self.name} ended the trial: nobody had been connected for too long")
+        asked = Asked(
+            self._objective, job.mode, trial.nonce, job.timeout_s, job.needs_score, job.score_slot,
+            job.own_channel,
+        )  # fmt: skip
+        stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
+        outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
+        return replace(outcome, notes=outcome.notes + _notes(collected))
+
+    async def close(self) -> None:
+        """Leave nothing of ours over there but what the next connection reuses."""
+        trials, self._trials = self._trials, None
+        try:
+            if trials is not None and not trials.link.lost:
+                with suppress(TargetFault):
+                    await self._forget(trials)
+        finally:
+            await self._host.close()
+
+    async def _forget(self, trials: RemoteTrials) -> None:
+        """A trial whose outcome has just come is still being cleared up: it is asked about again."""
+        until_s = time.monotonic() + _CLEARED_UP_WITHIN_S
+        while self._uncollected and time.monotonic() < until_s:
+            answer = await trials.link.request("forget", {"trials": self._uncollected}, ANSWERS_WITHIN_S)
+            self._uncollected = [str(trial) for trial in answer["left"]]
+            if self._uncollected:
+                await asyncio.sleep(_LOOKS_AGAIN_AFTER_S)
+
+
+def _ended(job: Job, collected: Collected) -> Ended:
+    """A program that could not be started is told by its name; a limit on CPU time counts as a time-out."""
+    try:
+        ended = collected.ended
+    except TargetFault as fault:
+        if fault.stage != "spawn":
+            raise
+        sentence = f"{plain(job.command[0])} could not be started: {fault.sentence}"
+        raise TargetFault("spawn", sentence, fault.hint) from None
+    return replace(ended, ended_by="timeout") if ended.ended_by == "cpu" else ended
+
+
+def _notes(collected: Collected) -> tuple[str, ...]:
+    names = written_into(collected.outcome)
+    notes = [f"{name} was written into; the workspace's own is untouched" for name in names]
+    gpu = collected.outcome.get("gpu") or {}
+    for when in ("before", "after"):
+        others = gpu.get(when, {}).get("processes", [])
+        if others:
+            count = len(others)
+            notes.append(f"{count} other {'process' if count == 1 else 'processes'} on the GPU {when} it")
+    return tuple(plain(note) for note in notes)
+
+
+def _text(path: Path) -> str:
+    return read_regular(path, _MOST_CAPTURED_BYTES).decode("utf-8", "replace")

@@ -1,0 +1,53 @@
+"""Targets and their health as text."""
+
+from __future__ import annotations
+
+from core.words import JsonObject
+from kerneldeck.text import printable
+
+_DONE = {"added": "added", "in_use": "now in use:", "removed": "removed"}
+
+
+def render_health(content: JsonObject) -> None:
+    """One line a stage, one a GPU."""
+    _say(f"{content['target']}: {content['status']}")
+    for stage in content["stages"]:
+        ms = "" if stage["ms"] is None else f"  {stage['ms']:.0f} ms"
+        sentence = f"  {stage['sentence']}" if stage["sentence"] else ""
+        _say(f"  {stage['state']:<8}{stage['stage']:<9}{stage['title']}{ms}{sentence}")
+        if stage["remedy"]:
+            _say(f"          what to do: {stage['remedy']}")
+    for gpu in content["gpus"]:
+        _say(f"  GPU {gpu['index']}: {_gpu(gpu)}")
+    for process in content["processes"]:
+        memory = "" if process["memory_mib"] is None else f", {process['memory_mib']:,.0f} MiB"
+        _say(f"  in use by process {process['pid']} ({process['name']}{memory})")
+
+
+def _gpu(gpu: JsonObject) -> str:
+    units = {
+        "memory_used_mib": "MiB used", "memory_total_mib": "MiB", "temperature_c": "°C", "power_w": "W",
+        "sm_clock_mhz": "MHz", "utilization_percent": "% busy",
+    }  # fmt: skip
+    figures = [f"{gpu[key]} {unit}" for key, unit in units.items() if gpu.get(key) is not None]
+    throttled = [f"throttled by {reason}" for reason in gpu.get("throttle_reasons") or () if reason != "idle"]
+    return ", ".join([str(gpu["name"]), f"driver {gpu['driver']}", *figures, *throttled])
+
+
+def dry_health(content: JsonObject) -> None:
+    _say(f"{content['target']}: would check {', '.join(content['would_check'])}")
+
+
+def render_targets(content: JsonObject) -> None:
+    """What was done, the described targets, and where trials run."""
+    if content["outcome"] in _DONE:
+        _say(f"{_DONE[content['outcome']]} {content['name']}")
+    for row in content["targets"]:
+        gpu = f", GPU {row['gpu']}" if row["gpu"] else ""
+        about = f"  {row['description']}" if row["description"] else ""
+        _say(f"{'*' if row['in_use'] else ' '} {row['name']}: {row['host']}{gpu}{about}")
+    _say(f"trials run on: {content['default']} ({content['default_from']})")
+
+
+def _say(text: str) -> None:
+    print(printable(text))

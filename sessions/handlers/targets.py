@@ -1,0 +1,123 @@
+"""remote_health_check, and the user's own descriptions of targets."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from core.errors import ArgumentFault
+from core.operations.declaration import Answer
+from core.targets.ssh.address import SCHEME
+from core.targets.ssh.health import CHECKED, Wanted, check_host
+from core.targets.ssh.host import target_name
+from core.targets.ssh.places import FOREIGN_PREFIX, Place, by_address, foreign_place
+from core.targets.ssh.places_file import add_place, choose, remove_place, targets_file, use_place
+from core.targets.ssh.places_toml import read_places
+from core.words import JsonObject
+from sessions.handlers.local_health import local_health
+from sessions.session import Caller, home_expanded
+from sessions.where import LOCAL, place_of, required
+
+
+async def remote_health_check(caller: Caller, arguments: JsonObject) -> Answer:
+    """Every stage that a trial's machine must pass; exit code 3 when one fails."""
+    place = _asked_place(arguments)
+    if arguments["require_remote"]:
+        required(place)
+    if arguments["dry_run"]:
+        name = target_name(place) if place else LOCAL
+        return Answer({"dry_run": True, "target": name, "would_check": list(CHECKED) if place else ["gpu"]})
+    if place is None:
+        needed = arguments["require_gpu"] and arguments["check_local_cuda"]
+        content = await local_health(arguments["timeout_seconds"], needed)
+    else:
+        wanted = Wanted(arguments["timeout_seconds"], arguments["min_free_mb"], arguments["require_gpu"])
+        content = (await check_host(place, wanted, caller.ask_host_key)).json
+    return Answer(content, 0 if content["status"] == "ok" else 3)
+
+
+async def check_target(caller: Caller, arguments: JsonObject) -> Answer:
+    """The same under the name that a person looks for among the verbs of targets."""
+    return await remote_health_check(caller, arguments)
+
+
+def _asked_place(arguments: JsonObject) -> Place | None:
+    """By target, or by host, port, key and remote_root as people coming from HarnessGym write them."""
+    given = {name: arguments.get(name) for name in ("host", "port", "key", "remote_root")}
+    if not any(given.values()):
+        return place_of(arguments["target"])
+    if not given["host"] or arguments["target"]:
+        raise ArgumentFault("port, key and remote_root go with host, and host not with target", "say one")
+    names = {FOREIGN_PREFIX + name.upper(): str(value) for name, value in given.items() if value}
+    return foreign_place(names)
+
+
+async def add_target(caller: Caller, arguments: JsonObject) -> Answer:
+    """Describe a target; it is not connected to."""
+    name, host = _needed(arguments, "name"), _needed(arguments, "host")
+    address = by_address(SCHEME + host.removeprefix(SCHEME), "").address
+    place = Place(
+        name, address,
+        gpu=arguments["gpu"], scratch=arguments["scratch"], python=arguments["python"],
+        wrapper=_words(arguments["wrapper"]), environment=dict(map(_variable, arguments["variables"])),
+        description=arguments["description"],
+        key_file=home_expanded(arguments["key_file"]) if arguments["key_file"] else None,
+    )  # fmt: skip
+    path = targets_file(os.environ)
+    add_place(path, place)
+    if arguments["use"]:
+        use_place(path, name)
+    return _listing(path, "added", name)
+
+
+async def list_targets(caller: Caller, arguments: JsonObject) -> Answer:
+    return _listing(targets_file(os.environ), "listed", "")
+
+
+async def use_target(caller: Caller, arguments: JsonObject) -> Answer:
+    path, name = targets_file(os.environ), _needed(arguments, "name")
+    use_place(path, name)
+    return _listing(path, "in_use", name)
+
+
+async def remove_target(caller: Caller, arguments: JsonObject) -> Answer:
+    path, name = targets_file(os.environ), _needed(arguments, "name")
+    remove_place(path, name)
+    return _listing(path, "removed", name)
+
+
+def _listing(path: Path, outcome: str, name: str) -> Answer:
+    """The described targets, and where trials run when nothing is said."""
+    places = read_places(path)
+    meant = choose("", os.environ, path)
+    rows = [
+        {
+            "name": place.name, "host": place.address.label if place.address else "", "gpu": place.gpu,
+            "description": place.description, "in_use": place.name == places.used,
+        }
+        for place in places.by_name.values()
+    ]  # fmt: skip
+    content = {"outcome": outcome, "name": name, "targets": rows, "default": meant.name}
+    return Answer({**content, "default_from": meant.source or "nothing else was said"})
+
+
+def _needed(arguments: JsonObject, name: str) -> str:
+    value = arguments[name]
+    if not isinstance(value, str) or not value:
+        raise ArgumentFault(f"the {name} is missing", "see: kerneldeck target --help")
+    return value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ArgumentFault(f"wrapper: {error}", "write it as in a shell: 'docker exec -i NAME'") from None
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ArgumentFault(f"{text!r} sets no variable", "write NAME=VALUE")
+    return name, value
