@@ -12,7 +12,7 @@ from core.operations.catalogue import APPLY, OPERATIONS, REPEAT, RUN, SWEEP_CONF
 def test_what_is_not_given_has_its_published_default() -> None:
     assert bind(RUN, {}) == {
         "mode": "dev", "verifier": False, "warmup": 20, "repeats": 50, "remote": "auto",
-        "timeout_seconds": None, "workspace_tag": "",
+        "target": "", "timeout_seconds": None, "workspace_tag": "",
     }  # fmt: skip
     sweep = bind(SWEEP_CONFIG, {})
     assert (sweep["warmup"], sweep["repeats"], sweep["keep_best"], sweep["max_configs"]) == (
