@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessions.handlers.inspect import inspect_context
+from sessions.session import open_reading
+
 REPO = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 
@@ -169,6 +172,11 @@ class Deck:
         done = self.run(*words, code=code, **more)
         assert done.out == "" and done.err.startswith("kerneldeck: "), done.said
         return done.err
+
+    def seen(self) -> dict[str, Any]:
+        """What `kerneldeck inspect` answers, asked here and not in a process of its own."""
+        with open_reading(self.root) as reading:
+            return inspect_context(reading, {}).content
 
     def start(self, *words: str, **more: Any) -> subprocess.Popen[bytes]:
         """The command, still running; in a process group of its own."""
