@@ -50,6 +50,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return deck.root
 
 
+CALLABLE = [operation for operation in OPERATIONS if not operation.people_only]
+
+
 def scrubbed(value: Any) -> Any:
     """Without what two runs may not share: times, and texts with times in them."""
     if isinstance(value, dict):
@@ -61,7 +64,7 @@ def scrubbed(value: Any) -> Any:
     return [scrubbed(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+@pytest.mark.parametrize("operation", CALLABLE, ids=lambda operation: operation.id)
 def test_json_of_a_verb_is_what_call_prints(template: Path, tmp_path: Path, operation: Operation) -> None:
     words, arguments = CALLS[operation.id]
     answers = []
@@ -86,13 +89,23 @@ def test_each_operation_is_shown_to_people_too(template: Path, tmp_path: Path, o
     assert len(longest) <= 160 or "/" in longest, longest
 
 
+def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
+    assert {one.id for one in OPERATIONS} - {one.id for one in CALLABLE} == {
+        "init_workspace", "reseal_workspace", "release_lock"
+    }  # fmt: skip
+    done = kerneldeck("call", "reseal_workspace", cwd=template)
+    assert done.code == 2 and done.answer["error"]["hint"] == "on a terminal: kerneldeck reseal"
+    asked = json.dumps(CALLS["reseal_workspace"][1])
+    assert kerneldeck("call", "reseal_workspace", asked, cwd=template).code == 2
+
+
 def test_nothing_is_missing_from_any_face() -> None:
     ids = [operation.id for operation in OPERATIONS]
     assert set(CALLS) == set(HANDLERS) == set(_RENDERERS) == set(ids)
     assert set(_DRY_RUNS) <= set(ids)
     assert all(callable(handler_of(operation)) for operation in OPERATIONS)
     help_text = " ".join(kerneldeck("call", "--help", cwd=Path("/")).out.split())
-    assert f"Operations: {', '.join(ids)}." in help_text
+    assert f"Operations: {', '.join(operation.id for operation in CALLABLE)}." in help_text
     commands = kerneldeck("--help", cwd=Path("/")).out
     for operation in OPERATIONS:
         assert re.search(rf"^  {operation.verb[0]}  ", commands, re.MULTILINE), operation.verb
