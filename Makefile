@@ -47,6 +47,8 @@ tools:
 compiler:
 	@command -v cc >/dev/null || { echo "the tests compile a kernel and there is no cc; $(DEBIAN) gcc"; exit 2; }
 	@command -v git >/dev/null || { echo "the tests need git; $(DEBIAN) git"; exit 2; }
+	@command -v sshd >/dev/null || test -x /usr/sbin/sshd || \
+	  { echo "the tests start an SSH server; $(DEBIAN) openssh-server openssh-client"; exit 2; }
 
 clean:
 	@rm -rf $(VENV) demo build dist

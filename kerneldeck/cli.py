@@ -231,7 +231,7 @@ def _call() -> click.Command:
         "call", callback=carry_out, context_settings=CONTEXT,
         help="Call any operation by its id, with its arguments as a JSON object (- reads them from stdin).",
         short_help="Call any operation by its id.",
-        epilog="Operations: " + ", ".join(operation.id for operation in OPERATIONS) + ".",
+        epilog="Operations: " + ", ".join(one.id for one in OPERATIONS if not one.people_only) + ".",
         params=[
             click.Argument(["operation_id"]),
             click.Argument(["arguments"], required=False),

@@ -67,7 +67,7 @@ def declared(operation_id: str) -> Operation:
     if operation is None:
         raise ArgumentFault(
             f"there is no operation {operation_id!r}",
-            f"operations: {', '.join(one.id for one in OPERATIONS)}",
+            f"operations: {', '.join(one.id for one in OPERATIONS if not one.people_only)}",
         )
     return operation
 

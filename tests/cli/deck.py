@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessions.handlers.inspect import inspect_context
+from sessions.session import open_reading
+
 REPO = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 
@@ -98,8 +101,9 @@ def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, st
     plain = {
         name: value
         for name, value in os.environ.items()
-        if name != "PYTHONPATH" and not name.startswith(("KERNELDECK_", "COV_", "COLUMNS"))
+        if name != "PYTHONPATH" and not name.startswith(("KERNELDECK_", "HARNESSGYM_", "COV_", "COLUMNS"))
     }
+    plain["XDG_CONFIG_HOME"] = "/nonexistent"  # nobody's described targets
     for name, value in (changes or {}).items():
         if value is None:
             plain.pop(name, None)
@@ -169,6 +173,11 @@ class Deck:
         done = self.run(*words, code=code, **more)
         assert done.out == "" and done.err.startswith("kerneldeck: "), done.said
         return done.err
+
+    def seen(self) -> dict[str, Any]:
+        """What `kerneldeck inspect` answers, asked here and not in a process of its own."""
+        with open_reading(self.root) as reading:
+            return inspect_context(reading, {}).content
 
     def start(self, *words: str, **more: Any) -> subprocess.Popen[bytes]:
         """The command, still running; in a process group of its own."""

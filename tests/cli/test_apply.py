@@ -25,18 +25,18 @@ def trial_of(deck: Deck, block: int) -> str:
 
 def test_without_being_told_otherwise_it_only_says_what_it_would_do(swept: Deck) -> None:
     before = swept.files()
-    history = swept.json("inspect")["history"]
+    history = swept.seen()["history"]
     done = swept.run("apply", "--trial", trial_of(swept, 4))
     assert "dry run: would verify candidate" in done.out and "write config.json" in done.out
     assert "to do it: the same with --no-dry-run" in done.out
-    assert swept.files() == before and swept.json("inspect")["history"] == history
+    assert swept.files() == before and swept.seen()["history"] == history
 
 
 def test_a_better_candidate_is_applied_and_the_best_now(swept: Deck) -> None:
     done = swept.run("apply", "--trial", trial_of(swept, 4), "--no-dry-run")
     assert "faster by" in done.out and "wrote config.json" in done.out
     assert json.loads(swept.read("config.json")) == {"block": 4, "warps": 1}
-    assert swept.json("inspect")["best"]["score"] == 101
+    assert swept.seen()["best"]["score"] == 101
     assert swept.json("apply", "--trial", trial_of(swept, 4), "--no-dry-run")["files"] == []
 
 
@@ -56,15 +56,15 @@ def test_a_slower_candidate_is_refused_whatever_is_asked(swept: Deck) -> None:
 
 
 def test_an_equal_candidate_is_written_when_no_gain_is_required_and_is_not_the_best(swept: Deck) -> None:
-    best = swept.json("inspect")["best"]["checkpoint"]
+    best = swept.seen()["best"]["checkpoint"]
     swept.kernel(swept.read("kernel.sh").strip() + " # as quick")
     swept.run("run")
-    trial = str(swept.json("inspect")["latest"][0]["trial"])
+    trial = str(swept.seen()["latest"][0]["trial"])
     swept.run("restore")
     assert swept.json("apply", "--trial", trial, "--no-dry-run", code=1)["gate"]["verdict"] == "same"
     answer = swept.json("apply", "--trial", trial, "--no-dry-run", "--no-require-improvement")
     assert answer["outcome"] == "applied" and "as quick" in swept.read("kernel.sh")
-    assert swept.json("inspect")["best"]["checkpoint"] == best
+    assert swept.seen()["best"]["checkpoint"] == best
 
 
 def test_a_wrong_candidate_is_refused_with_the_code_of_its_failure(swept: Deck) -> None:
@@ -85,7 +85,7 @@ def test_a_candidate_is_named_in_exactly_one_way(swept: Deck) -> None:
 
 
 def test_the_candidate_of_a_checkpoint_can_be_named_by_its_beginning(swept: Deck) -> None:
-    best = swept.json("inspect")["best"]["checkpoint"]
+    best = swept.seen()["best"]["checkpoint"]
     swept.config(block=8, warps=2)
     answer = swept.json("apply", "--candidate", best[:10], "--no-dry-run")
     assert answer["outcome"] == "applied" and answer["gate"] is None
@@ -95,7 +95,7 @@ def test_the_candidate_of_a_checkpoint_can_be_named_by_its_beginning(swept: Deck
 def test_a_first_candidate_needs_no_gate(knobbed: Deck) -> None:
     answer = knobbed.json("apply", "--config", '{"block": 4}', "--no-dry-run")
     assert answer["outcome"] == "applied" and answer["gate"] is None
-    assert knobbed.json("inspect")["best"]["score"] == 101
+    assert knobbed.seen()["best"]["score"] == 101
 
 
 def test_an_edit_meanwhile_is_not_overwritten_and_the_candidate_is_kept(knobbed: Deck) -> None:
@@ -111,4 +111,4 @@ def test_an_edit_meanwhile_is_not_overwritten_and_the_candidate_is_kept(knobbed:
     assert "not applied: config.json changed meanwhile" in out.decode()
     assert "is the best now, but was not written" in out.decode()
     assert knobbed.read("config.json") == edited
-    assert knobbed.json("inspect")["best"]["score"] == 101
+    assert knobbed.seen()["best"]["score"] == 101

@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
     "release_lock": ([], {}),
     "remote_health_check": (["--dry-run", "--host", "gpu1"], {"dry_run": True, "host": "gpu1"}),
     "check_target": (["ssh:gpu1", "--dry-run"], {"target": "ssh:gpu1", "dry_run": True}),
-    "add_target": (["gpu", "gpu1", "--gpu", "1"], {"name": "gpu", "host": "gpu1", "gpu": "1"}),
+    "add_target": (["other", "gpu1", "--gpu", "1"], {"name": "other", "host": "gpu1", "gpu": "1"}),
     "list_targets": ([], {}),
     "use_target": (["local"], {"name": "local"}),
     "remove_target": (["gpu"], {"name": "gpu"}),
@@ -53,7 +53,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deck.config(block=2, warps=1)
     deck.write("other/benchmark.py", 'import json\nprint(json.dumps({"status": "passed", "total_ms": 5}))\n')
     deck.write("other/config.json", '{"block": 1}')
+    deck.write("config/kerneldeck/targets.toml", '[targets.gpu]\nhost = "gpu1"\n')
     return deck.root
+
+
+def _targets_of(root: Path) -> dict[str, str | None]:
+    """The user's described targets are those that lie in the workspace's folder."""
+    return {"XDG_CONFIG_HOME": str(root / "config")}
+
+
+CALLABLE = [operation for operation in OPERATIONS if not operation.people_only]
 
 
 def scrubbed(value: Any) -> Any:
@@ -67,14 +76,14 @@ def scrubbed(value: Any) -> Any:
     return [scrubbed(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+@pytest.mark.parametrize("operation", CALLABLE, ids=lambda operation: operation.id)
 def test_json_of_a_verb_is_what_call_prints(template: Path, tmp_path: Path, operation: Operation) -> None:
     words, arguments = CALLS[operation.id]
     answers = []
     for command in ([*operation.verb, *words, "--json"], ["call", operation.id, json.dumps(arguments)]):
         root = tmp_path / "knobs"
         shutil.copytree(template, root)
-        done = kerneldeck(*command, cwd=root)
+        done = kerneldeck(*command, cwd=root, env=_targets_of(root))
         answers.append((done.code, scrubbed(done.answer)))
         shutil.rmtree(root)
     assert answers[0] == answers[1]
@@ -86,10 +95,21 @@ def test_json_of_a_verb_is_what_call_prints(template: Path, tmp_path: Path, oper
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_each_operation_is_shown_to_people_too(template: Path, tmp_path: Path, operation: Operation) -> None:
     root = Path(shutil.copytree(template, tmp_path / "knobs"))
-    done = kerneldeck(*operation.verb, *CALLS[operation.id][0], cwd=root)
+    done = kerneldeck(*operation.verb, *CALLS[operation.id][0], cwd=root, env=_targets_of(root))
     assert done.out.strip() and not done.out.startswith("{")
     longest = max(done.out.splitlines(), key=len)
     assert len(longest) <= 160 or "/" in longest, longest
+
+
+def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
+    assert {one.id for one in OPERATIONS} - {one.id for one in CALLABLE} == {
+        "init_workspace", "reseal_workspace", "release_lock",
+        "add_target", "list_targets", "use_target", "remove_target", "check_target",
+    }  # fmt: skip
+    done = kerneldeck("call", "reseal_workspace", cwd=template)
+    assert done.code == 2 and done.answer["error"]["hint"] == "on a terminal: kerneldeck reseal"
+    asked = json.dumps(CALLS["reseal_workspace"][1])
+    assert kerneldeck("call", "reseal_workspace", asked, cwd=template).code == 2
 
 
 def test_nothing_is_missing_from_any_face() -> None:
@@ -98,7 +118,7 @@ def test_nothing_is_missing_from_any_face() -> None:
     assert set(_DRY_RUNS) <= set(ids)
     assert all(callable(handler_of(operation)) for operation in OPERATIONS)
     help_text = " ".join(kerneldeck("call", "--help", cwd=Path("/")).out.split())
-    assert f"Operations: {', '.join(ids)}." in help_text
+    assert f"Operations: {', '.join(operation.id for operation in CALLABLE)}." in help_text
     commands = kerneldeck("--help", cwd=Path("/")).out
     for operation in OPERATIONS:
         assert re.search(rf"^  {operation.verb[0]}  ", commands, re.MULTILINE), operation.verb

@@ -156,13 +156,13 @@ def test_total_ms(tmp_path: Path) -> None:
     assert deck.json("restore")["files"] == ["kernel.py"]
     assert json.loads(deck.read("kernel_config.json")) == {"tile": 32, "unroll": 4}
     assert unchanged(deck, TOTAL_MS, but="kernel_config.json")
-    assert deck.json("inspect")["cases"] == {"dev": ["small"], "final": ["small", "large"]}
+    assert deck.seen()["cases"] == {"dev": ["small"], "final": ["small", "large"]}
 
 
 def test_tflops(tmp_path: Path) -> None:
     deck = folder(tmp_path / "gemm", TFLOPS)
     deck.run("init")
-    seen = deck.json("inspect")
+    seen = deck.seen()
     assert (seen["objective"]["metric"], seen["objective"]["direction"]) == ("tflops", "higher")
     assert {knob["name"]: knob["values"] for knob in seen["space"]["knobs"]} == {
         "block": [16, 32, 64], "stages": [1, 2, 3]
@@ -182,7 +182,7 @@ def test_tflops(tmp_path: Path) -> None:
 def test_a_shell_script(tmp_path: Path) -> None:
     deck = folder(tmp_path / "shell", SHELL)
     deck.run("init")
-    seen = deck.json("inspect")
+    seen = deck.seen()
     assert list(seen["modes"]) == ["final"] and seen["modes"]["final"]["benchmark"] == ["./benchmark.sh"]
     assert deck.json("run")["score"] == 254, "without any mode named"
     words = [word for chunk in (8, 32, 125) for word in ("--config", json.dumps({"chunk": chunk}))]

@@ -37,7 +37,7 @@ def test_a_sweep_is_interrupted_in_the_middle(knobbed: Deck) -> None:
     assert processes_with(str(knobbed.root)) == []
     assert knobbed.files() == before
     assert sweeps(knobbed) == [("stopped", "interrupted")]
-    after = knobbed.json("inspect")
+    after = knobbed.seen()
     assert after["history"] == {"ok": 3, "cancelled": 1}, "baseline, the start, block 2, and block 4 cut off"
     assert after["best"]["score"] == 131
     assert any("sweep_kernel_config: exit 130 cancelled" in line for line in after["story"])
@@ -54,7 +54,7 @@ def test_any_command_can_be_interrupted(knobbed: Deck, words: tuple[str, ...]) -
     assert done.code == 130
     assert done.answer["error"]["code"] == "cancelled" and done.answer["error"]["exit_code"] == 130
     assert processes_with(str(knobbed.root)) == [] and knobbed.files() == before
-    assert knobbed.json("inspect")["history"] == {"cancelled": 1}
+    assert knobbed.seen()["history"] == {"cancelled": 1}
 
 
 def test_an_interrupted_gate_decides_nothing(deck: Deck) -> None:
@@ -67,7 +67,7 @@ def test_an_interrupted_gate_decides_nothing(deck: Deck) -> None:
     wait_until(reached.exists, "the gate's own run of it")
     assert interrupt(command).code == 130
     assert "score=120" in deck.read("kernel.sh")
-    assert deck.json("inspect")["best"]["score"] == 100
+    assert deck.seen()["best"]["score"] == 100
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
@@ -84,4 +84,4 @@ def test_a_command_that_is_ended_leaves_its_mess_to_the_next(knobbed: Deck, numb
     assert "recovered: 1 interrupted trial is cancelled" in done.err
     assert "recovered: sweep 1 was interrupted and is stopped" in done.err
     assert sweeps(knobbed) == [("stopped", "interrupted")]
-    assert knobbed.json("inspect")["best"]["score"] == 131
+    assert knobbed.seen()["best"]["score"] == 131

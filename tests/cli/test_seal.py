@@ -42,7 +42,7 @@ def test_a_dry_run_of_reseal_shows_the_difference_and_changes_nothing(sealed: De
 
 
 def test_reseal_makes_a_new_contract_and_measures_the_old_best_in_it(sealed: Deck) -> None:
-    old = sealed.json("inspect")
+    old = sealed.seen()
     stricter(sealed)
     sealed.kernel("score=7")
     answer = sealed.json("reseal")
@@ -50,7 +50,7 @@ def test_reseal_makes_a_new_contract_and_measures_the_old_best_in_it(sealed: Dec
     assert answer["measured_again"]["score"] == 1000, "the old best, not what lies there now"
     assert answer["best"] == old["best"]["checkpoint"]
     assert sealed.read("kernel.sh") == "score=7\n"
-    now = sealed.json("inspect")
+    now = sealed.seen()
     assert now["best"]["score"] == 1000 and now["contract"] == answer["contract"]
     assert sealed.json("verify")["outcome"] == "kept"
     assert [row["median_score"] for row in sealed.json("rank")["rows"]] == [70, 1000], "of this contract only"
@@ -68,13 +68,13 @@ def test_an_old_best_that_fails_under_the_new_seal_is_offered_not_kept(sealed: D
 
 
 def test_going_back_to_the_old_files_finds_the_old_best_again(sealed: Deck) -> None:
-    before, old = sealed.read("benchmark.sh"), sealed.json("inspect")["best"]
+    before, old = sealed.read("benchmark.sh"), sealed.seen()["best"]
     stricter(sealed)
     sealed.run("reseal")
     sealed.write("benchmark.sh", before)
     answer = sealed.json("reseal")
     assert "measured_again" not in answer
-    assert sealed.json("inspect")["best"]["checkpoint"] == old["checkpoint"]
+    assert sealed.seen()["best"]["checkpoint"] == old["checkpoint"]
 
 
 def test_files_as_sealed_need_no_reseal(sealed: Deck) -> None:
@@ -89,11 +89,11 @@ def test_a_missing_protected_file_is_named(sealed: Deck, words: list[str]) -> No
 
 
 def test_another_command_or_objective_is_another_contract_and_the_old_best_is_offered(sealed: Deck) -> None:
-    old = sealed.json("inspect")["best"]["checkpoint"]
+    old = sealed.seen()["best"]["checkpoint"]
     sealed.write(
         "kerneldeck.toml", TOML.replace('"./benchmark.sh", "final"', '"sh", "benchmark.sh", "final"')
     )
-    seen = sealed.json("inspect")
+    seen = sealed.seen()
     assert seen["best"] is None
     assert seen["other_contracts"][0]["checkpoint"] == old
     assert seen["other_contracts"][0]["differs"] == ["modes"]

@@ -27,7 +27,7 @@ def test_a_winner_is_kept_and_written_when_asked_to(knobbed: Deck) -> None:
     assert answer["baseline"]["outcome"] == "first_best"
     assert json.loads(knobbed.read("config.json")) == {"block": 4, "warps": 1}
     assert knobbed.read("kernel.sh") == kernel
-    best = knobbed.json("inspect")["best"]
+    best = knobbed.seen()["best"]
     assert best["checkpoint"] == answer["winner"]["candidate"] and best["score"] == 101
     again = knobbed.json("sweep", "config", "--keep-best")
     assert again["winner"] is None and again["baseline"] is None
@@ -115,7 +115,7 @@ def test_a_lost_target_stops_the_sweep_and_keeps_what_was_run(knobbed: Deck) -> 
     assert answer["outcome"] == "stopped" and answer["reason"] == "the target cannot run trials"
     assert answer["screened"] == {"ok": 2, "infra": 1} and not answer["kept"]
     assert knobbed.files() == before
-    assert knobbed.json("inspect")["history"]["infra"] == 2, "it was tried once more"
+    assert knobbed.seen()["history"]["infra"] == 2, "it was tried once more"
 
 
 def test_a_gate_that_could_not_tell_is_said_to_be_one(knobbed: Deck) -> None:
@@ -159,7 +159,7 @@ def test_a_config_edited_meanwhile_stays_and_the_winner_is_kept(knobbed: Deck) -
         "kept as the best, but not written into the workspace: config.json changed meanwhile" in out.decode()
     )
     assert knobbed.read("config.json") == edited
-    assert knobbed.json("inspect")["best"]["score"] == 101
+    assert knobbed.seen()["best"]["score"] == 101
     knobbed.run("restore")
     assert '"block": 4' in knobbed.read("config.json")
 

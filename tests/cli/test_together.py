@@ -37,7 +37,7 @@ def test_a_second_command_is_told_who_holds_the_workspace(deck: Deck, held: Path
 
 
 def test_looking_is_possible_meanwhile(deck: Deck, held: Path) -> None:
-    assert deck.json("inspect")["history"] == {"ok": 1, "running": 1}
+    assert deck.seen()["history"] == {"ok": 1, "running": 1}
     assert "#2 run final running -" in deck.run("inspect").out
     assert deck.json("rank")["rows"][0]["median_score"] == 100
 

@@ -24,7 +24,7 @@ def test_a_better_one_beyond_max_score_is_neither_kept_nor_thrown_away(standing:
     assert answer["outcome"] == "regressed" and answer["gate"]["verdict"] == "faster"
     assert "better than the best, so nothing was put back or kept" in answer["reason"]
     assert standing.read("kernel.sh") == "score=99\n"
-    assert standing.json("inspect")["best"]["score"] == 100
+    assert standing.seen()["best"]["score"] == 100
 
 
 def test_the_best_beyond_max_score_has_nothing_to_be_replaced_by(standing: Deck) -> None:
@@ -36,7 +36,7 @@ def test_the_best_beyond_max_score_has_nothing_to_be_replaced_by(standing: Deck)
 def test_a_first_one_beyond_max_score_does_not_become_the_best(deck: Deck) -> None:
     answer = deck.json("verify", "--max-score", "50", code=1)
     assert answer["outcome"] == "regressed" and "no best stands to go back to" in answer["reason"]
-    assert deck.json("inspect")["best"] is None
+    assert deck.seen()["best"] is None
 
 
 def test_one_unlucky_run_of_a_noisy_kernel_is_not_beyond_max_score(standing: Deck) -> None:
@@ -55,14 +55,14 @@ def test_dev_never_makes_a_best(deck: Deck) -> None:
     answer = deck.json("verify", "--mode", "dev")
     assert answer["outcome"] == "not_better" and answer["best"] is None
     assert answer["reason"].startswith("dev passed; only final decides")
-    assert deck.json("inspect")["best"] is None
+    assert deck.seen()["best"] is None
 
 
 def test_dev_never_moves_the_best_or_its_anchor(standing: Deck) -> None:
     standing.kernel("[ $mode = dev ] && score=1 || score=100")
     assert standing.json("verify", "--mode", "dev")["outcome"] == "not_better"
     assert standing.json("verify")["gate"]["verdict"] == "same"
-    assert standing.json("inspect")["best"]["score"] == 100
+    assert standing.seen()["best"]["score"] == 100
 
 
 def test_a_wrong_result_in_dev_is_restored_too(standing: Deck) -> None:
@@ -92,7 +92,7 @@ def test_a_verifier_that_gives_no_score_is_followed_by_the_benchmark(deck: Deck)
     answer = deck.json("verify")
     assert answer["outcome"] == "first_best"
     assert answer["final"]["score"] == 100 and not answer["final"]["verifier"]
-    assert deck.json("inspect")["history"] == {"ok": 2}
+    assert deck.seen()["history"] == {"ok": 2}
 
 
 def test_a_verifier_that_says_not_verified_fails_what_the_benchmark_passed(standing: Deck) -> None:

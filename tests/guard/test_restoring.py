@@ -23,7 +23,7 @@ def test_without_restore_the_files_stay_and_the_exit_code_tells(standing: Deck) 
     done = standing.run("verify", "--no-restore-on-regression", code=1)
     assert "regressed, not restored: slower than the best; no restore was asked for" in done.out
     assert standing.read("kernel.sh") == "score=120\n"
-    assert standing.json("inspect")["best"]["score"] == 100
+    assert standing.seen()["best"]["score"] == 100
 
 
 def test_only_the_named_files_are_restored(two_files: Deck) -> None:
@@ -43,10 +43,10 @@ def test_named_files_that_are_the_bests_already_are_no_restore(two_files: Deck) 
 
 
 def test_a_file_to_restore_that_is_none_is_refused_before_anything_runs(two_files: Deck) -> None:
-    before = two_files.json("inspect")["history"]
+    before = two_files.seen()["history"]
     fault = two_files.fault("verify", "--restore-files", "benchmark.sh")
     assert "benchmark.sh is no mutable file" in fault and "mutable files: config.json, kernel.sh" in fault
-    assert two_files.json("inspect")["history"] == before
+    assert two_files.seen()["history"] == before
 
 
 def test_a_deleted_file_comes_back(two_files: Deck) -> None:
@@ -80,7 +80,7 @@ def test_without_a_best_there_is_nothing_to_restore(deck: Deck) -> None:
 
 
 def test_another_checkpoint_is_named_by_the_beginning_of_its_id(standing: Deck) -> None:
-    first = standing.json("inspect")["best"]["checkpoint"]
+    first = standing.seen()["best"]["checkpoint"]
     standing.kernel("score=90")
     standing.run("verify")
     assert standing.json("restore", "--checkpoint", first[:8])["outcome"] == "restored"
@@ -115,7 +115,7 @@ def test_an_edit_while_a_better_one_is_measured_stays_and_is_mentioned(standing:
     assert command.returncode == 0
     assert "kept: better than the best" in out.decode() and "edited meanwhile" in out.decode()
     assert standing.read("kernel.sh") == "score=85\n"
-    assert standing.json("inspect")["best"]["score"] == 80
+    assert standing.seen()["best"]["score"] == 80
 
 
 def test_a_best_of_an_earlier_verification_survives_a_failed_one(standing: Deck) -> None:
@@ -123,24 +123,24 @@ def test_a_best_of_an_earlier_verification_survives_a_failed_one(standing: Deck)
         standing.kernel(snippet)
         standing.run("verify", code=1)
     assert standing.read("kernel.sh") == "score=100\n"
-    assert standing.json("inspect")["best"]["score"] == 100
+    assert standing.seen()["best"]["score"] == 100
 
 
 def test_a_dry_run_runs_and_writes_nothing(deck: Deck) -> None:
     assert "it would be the first, if it passes" in deck.run("verify", "--dry-run").out
     deck.run("verify")
     deck.kernel("score=120")
-    before = deck.json("inspect")["history"]
+    before = deck.seen()["history"]
     answer = deck.json("verify", "--dry-run")
     assert answer["would_compare_with_best"] and answer["would_restore_on_regression"]
-    assert deck.json("inspect")["history"] == before
+    assert deck.seen()["history"] == before
     assert deck.read("kernel.sh") == "score=120\n"
 
 
 def test_the_story_tells_what_was_written_and_why(standing: Deck) -> None:
     standing.kernel("score=120")
     standing.run("verify", code=1)
-    story = "\n".join(standing.json("inspect")["story"])
+    story = "\n".join(standing.seen()["story"])
     assert "slower by 20.0 %" in story
     assert "wrote kernel.sh (done): slower than the best" in story
     assert "cli called guarded_final_verify: exit 1" in story

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core.records import Candidate, FileVersion
-from sessions.journal import JournaledFiles
 from core.targets.remove_tree import remove_tree
+from sessions.journal import JournaledFiles
 from sessions.state_dir import StatePlace, locate
 from sessions.store import SessionStore, open_write
 
