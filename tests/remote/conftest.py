@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.deck import Deck, configured, plain
 from tests.remote.sshd import SSHD, Server, User, make_key, serving
 
 Serve = Callable[..., Server]
@@ -79,3 +80,15 @@ def closed_port() -> Iterator[int]:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         yield int(holder.getsockname()[1])
+
+
+@pytest.fixture
+def deck(tmp_path: Path) -> Deck:
+    """A local workspace whose kernel scores 100 ms."""
+    return plain(tmp_path / "here")
+
+
+@pytest.fixture
+def knobbed(tmp_path: Path) -> Deck:
+    """A workspace with a config file and two knobs."""
+    return configured(tmp_path / "knobs")

@@ -1,0 +1,101 @@
+"""Broken links and closed doors: never a wrong result, never a restore, nothing left over there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.remote.agents import run
+from tests.remote.conftest import Serve
+from tests.remote.far import ended, far_of, fifo_read, pipes, waiting_kernel
+from tests.remote.proxy import proxying
+from tests.remote.sshd import Server, User
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    return serve()
+
+
+def test_a_trial_that_outlives_its_link_is_collected(tmp_path: Path, user: User, server: Server) -> None:
+    async def main() -> None:
+        async with proxying(server.port) as proxy:
+            far = far_of(tmp_path, user, server, proxy.port)
+            runs, go = pipes(tmp_path)
+            far.deck.kernel(waiting_kernel(runs, go, 77))
+            process = await far.start("run", "--mode", "final", "--json")
+            await fifo_read(runs)
+            proxy.cut()
+            await asyncio.to_thread(go.write_text, "go\n")
+            done = await ended(process)
+            assert done.code == 0, done.said
+            assert done.answer["score"] == 77 and done.answer["status"] == "ok"
+            assert far.left() == []
+
+    run(main())
+
+
+def test_a_final_verification_that_is_lost_stays_pending(tmp_path: Path, user: User, server: Server) -> None:
+    async def main() -> None:
+        runs, go = pipes(tmp_path)
+        async with proxying(server.port) as proxy:
+            far = far_of(tmp_path, user, server, proxy.port)
+            first = await ended(await far.start("verify", "--json"))
+            assert first.answer["outcome"] == "first_best"
+            far.deck.kernel(waiting_kernel(runs, go, 300))
+            before = far.deck.files()
+            process = await far.start("verify", "--json")
+            await fifo_read(runs)
+        # Here the way in is gone for good, the connections on it with it.
+        done = await ended(process)
+        assert done.code == 3, done.said
+        answer = done.answer
+        assert answer["outcome"] == "pending" and answer["restored_files"] == []
+        assert answer["final"]["status"] == "infra" and answer["final"]["stage"] == "lost"
+        assert far.deck.files() == before
+        assert "127.0.0.1" not in done.said
+        await asyncio.to_thread(go.write_text, "go\n")
+
+    run(main())
+
+
+def test_an_interrupt_leaves_nothing_over_there(tmp_path: Path, user: User, server: Server) -> None:
+    async def main() -> None:
+        far = far_of(tmp_path, user, server)
+        runs, go = pipes(tmp_path)
+        far.deck.kernel("trap '' TERM INT\n" + waiting_kernel(runs, go, 1))
+        process = await far.start("run")
+        await fifo_read(runs)
+        assert far.left() != []
+        os.killpg(process.pid, signal.SIGINT)
+        done = await ended(process)
+        assert done.code == 130 and "interrupted" in done.err, done.said
+        assert far.left() == []
+
+    run(main())
+
+
+def test_an_unknown_host_is_refused_where_nobody_can_be_asked(
+    tmp_path: Path, user: User, server: Server
+) -> None:
+    far = far_of(tmp_path, user, server)
+    user.known_hosts.write_text("")
+    said = far.deck.fault("verify", env=far.env, code=3)
+    assert "host key" in said and "127.0.0.1" not in said
+    assert user.known_hosts.read_text() == "" and not far.scratch.exists()
+    health = far.deck.json("health", env=far.env, code=3)
+    assert (health["stage"], health["failure_stage"]) == ("hostkey", "ssh")
+
+
+@pytest.mark.parametrize("verb", [["run"], ["verify"], ["sweep", "config"], ["repeat"], ["reseal"]])
+def test_a_host_that_is_not_there_starts_nothing(
+    tmp_path: Path, user: User, closed_port: int, verb: list[str]
+) -> None:
+    far = far_of(tmp_path, user, None, closed_port)
+    fault = far.deck.run(*verb, "--json", env=far.env, code=3).answer["error"]
+    assert fault["code"] == "target.connect" and "box refused the connection" in fault["sentence"]
+    assert fault["hint"] and not (far.deck.root / ".kerneldeck" / "state.sqlite3").exists()
