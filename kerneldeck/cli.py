@@ -16,7 +16,7 @@ from core.operations.catalogue import OPERATIONS
 from core.operations.declaration import Argument, Kind, Operation
 from kerneldeck import __version__, streams
 from kerneldeck.arguments import given_values, json_object
-from kerneldeck.text import strict_json
+from kerneldeck.text import printable, strict_json
 
 if TYPE_CHECKING:
     from core.operations.declaration import Answer
@@ -42,6 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _say(as_json, "usage", error.format_message(), _usage_hint(error), 2)
     except KerneldeckError as error:
+        _tell_details(error)
         return _say(as_json, error.code, error.sentence, error.hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say(as_json, "cancelled", "interrupted; what had finished is in the history", "", 130)
@@ -59,6 +60,13 @@ def _say(as_json: bool, code: str, sentence: str, hint: str, exit_code: int) -> 
     except OSError:
         streams.silence(stream)
     return exit_code
+
+
+def _tell_details(error: KerneldeckError) -> None:
+    """Addresses, user and file names behind a fault: for the user's terminal alone."""
+    details = getattr(error, "details", "")
+    if details and sys.stderr.isatty():
+        print(printable(details), file=sys.stderr)
 
 
 def _usage_hint(error: click.ClickException) -> str:

@@ -28,6 +28,7 @@ _DRY_RUNS: dict[str, Callable[[JsonObject], None]] = {
     "apply_candidate": dry_run.dry_apply,
     "remote_health_check": targets.dry_health,
     "check_target": targets.dry_health,
+    "clean_target": targets.dry_clean,
 }
 _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "inspect_context": workspace.render_inspect,
@@ -45,6 +46,7 @@ _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "release_lock": workspace.render_unlock,
     "remote_health_check": targets.render_health,
     "check_target": targets.render_health,
+    "clean_target": targets.render_clean,
     "add_target": targets.render_targets,
     "list_targets": targets.render_targets,
     "use_target": targets.render_targets,

@@ -49,5 +49,14 @@ def render_targets(content: JsonObject) -> None:
     _say(f"trials run on: {content['default']} ({content['default_from']})")
 
 
+def render_clean(content: JsonObject) -> None:
+    freed, kept, free = (content[f"{name}_bytes"] / 1e6 for name in ("freed", "kept", "free"))
+    _say(f"{content['target']}: freed {freed:,.1f} MB, kept {kept:,.1f} MB; {free:,.0f} MB are free there")
+
+
+def dry_clean(content: JsonObject) -> None:
+    _say(f"{content['target']}: would remove ended trials, and contents beyond {content['keep_mb']:g} MB")
+
+
 def _say(text: str) -> None:
     print(printable(text))

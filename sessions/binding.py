@@ -46,6 +46,7 @@ HANDLERS = {
     "release_lock": "sessions.handlers.upkeep",
     "remote_health_check": "sessions.handlers.targets",
     "check_target": "sessions.handlers.targets",
+    "clean_target": "sessions.handlers.targets",
     "add_target": "sessions.handlers.targets",
     "list_targets": "sessions.handlers.targets",
     "use_target": "sessions.handlers.targets",

@@ -268,9 +268,22 @@ TARGET_REMOVE = Operation(
     needs_workspace=False,
 )  # fmt: skip
 
+TARGET_CLEAN = Operation(
+    "clean_target", ("target", "clean"),
+    "Free space in a target's scratch folder: ended trials, then the contents longest unused.",
+    (
+        Argument("target", Kind.TEXT, "NAME or ssh:HOST", "", positional=True),
+        Argument("keep_mb", Kind.NUMBER, "keep so much of the contents, MB", 2000.0, minimum=0),
+        DRY_RUN,
+    ),
+    people_only=True,
+    needs_workspace=False,
+)  # fmt: skip
+
 OPERATIONS = (
     INSPECT, RUN, REPEAT, SWEEP_CONFIG, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC, UNLOCK,
     HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK,
+    TARGET_CLEAN,
 )  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from core.errors import ArgumentFault
 from core.operations.declaration import Answer
 from core.targets.ssh.address import SCHEME
-from core.targets.ssh.health import CHECKED, Wanted, check_host
-from core.targets.ssh.host import target_name
+from core.targets.ssh.health import CHECKED, MEGABYTE, Wanted, check_host
+from core.targets.ssh.host import SshHost, target_name
 from core.targets.ssh.places import FOREIGN_PREFIX, Place, by_address, foreign_place
 from core.targets.ssh.places_file import add_place, choose, remove_place, targets_file, use_place
 from core.targets.ssh.places_toml import read_places
@@ -18,6 +18,8 @@ from core.words import JsonObject
 from sessions.handlers.local_health import local_health
 from sessions.session import Caller, home_expanded
 from sessions.where import LOCAL, place_of, required
+
+_CLEANED_WITHIN_S = 120.0
 
 
 async def remote_health_check(caller: Caller, arguments: JsonObject) -> Answer:
@@ -85,6 +87,31 @@ async def remove_target(caller: Caller, arguments: JsonObject) -> Answer:
     path, name = targets_file(os.environ), _needed(arguments, "name")
     remove_place(path, name)
     return _listing(path, "removed", name)
+
+
+async def clean_target(caller: Caller, arguments: JsonObject) -> Answer:
+    """Ended trials go at once; a running one keeps what it needs."""
+    place = required(place_of(arguments["target"]))
+    if arguments["dry_run"]:
+        return Answer({"dry_run": True, "target": target_name(place), "keep_mb": arguments["keep_mb"]})
+    host = SshHost(place, ask=caller.ask_host_key)
+    try:
+        link = await host.link()
+        most_bytes = int(arguments["keep_mb"] * MEGABYTE)
+        fields = {"most_bytes": most_bytes, "trials_older_than_s": 0.0}
+        told = await link.request("clean", fields, _CLEANED_WITHIN_S)
+    finally:
+        await host.close()
+    before, after = told["before"], told["after"]
+    return Answer(
+        {
+            "target": host.name,
+            "freed_bytes": before["blob_bytes"] - after["blob_bytes"],
+            "kept_bytes": after["blob_bytes"],
+            "trials": after["trials"],
+            "free_bytes": after["room"]["free_bytes"],
+        }
+    )
 
 
 def _listing(path: Path, outcome: str, name: str) -> Answer:

@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
     "list_targets": ([], {}),
     "use_target": (["local"], {"name": "local"}),
     "remove_target": (["gpu"], {"name": "gpu"}),
+    "clean_target": (["gpu", "--dry-run"], {"target": "gpu", "dry_run": True}),
 }
 
 
@@ -105,6 +106,7 @@ def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
     assert {one.id for one in OPERATIONS} - {one.id for one in CALLABLE} == {
         "init_workspace", "reseal_workspace", "release_lock",
         "add_target", "list_targets", "use_target", "remove_target", "check_target",
+        "clean_target",
     }  # fmt: skip
     done = kerneldeck("call", "reseal_workspace", cwd=template)
     assert done.code == 2 and done.answer["error"]["hint"] == "on a terminal: kerneldeck reseal"

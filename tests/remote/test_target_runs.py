@@ -103,6 +103,14 @@ def test_sweep_repeat_and_apply_run_there(far: Far, knobbed: Deck) -> None:
     assert targets_of(deck.root) == {"ssh:gpu"} and far.left() == []
 
 
+def test_the_scratch_folder_is_cleaned(far: Far) -> None:
+    far.deck.run("run", env=far.env)
+    cleaned = far.deck.json("target", "clean", "gpu", "--keep-mb", "0", env=far.env)
+    assert cleaned["freed_bytes"] > 0 and cleaned["kept_bytes"] == 0 and cleaned["trials"] == {}
+    assert far.deck.json("run", env=far.env)["score"] == 100
+    assert "freed" in far.deck.run("target", "clean", "gpu", env=far.env).out
+
+
 def test_a_program_that_is_not_there_is_told_by_its_name(far: Far) -> None:
     toml = far.deck.read("kerneldeck.toml").replace('["./benchmark.sh", "dev"]', '["no-such-program"]')
     far.deck.write("kerneldeck.toml", toml)
