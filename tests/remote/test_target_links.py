@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.cli.deck import Deck
 from tests.remote.agents import run
 from tests.remote.conftest import Serve
 from tests.remote.far import ended, far_of, fifo_read, pipes, waiting_kernel
@@ -99,3 +101,47 @@ def test_a_host_that_is_not_there_starts_nothing(
     fault = far.deck.run(*verb, "--json", env=far.env, code=3).answer["error"]
     assert fault["code"] == "target.connect" and "box refused the connection" in fault["sentence"]
     assert fault["hint"] and not (far.deck.root / ".kerneldeck" / "state.sqlite3").exists()
+
+
+def test_a_trial_that_outlives_its_agent_is_collected(tmp_path: Path, user: User, server: Server) -> None:
+    async def main() -> None:
+        far = far_of(tmp_path, user, server)
+        runs, go = pipes(tmp_path)
+        far.deck.kernel(waiting_kernel(runs, go, 78))
+        process = await far.start("run", "--json")
+        await fifo_read(runs)
+        agents = [pid for pid in server.children() if b"bytes.fromhex" in cmdline(pid)]
+        assert agents
+        os.kill(min(agents), signal.SIGKILL)
+        await asyncio.to_thread(go.write_text, "go\n")
+        done = await ended(process)
+        assert done.code == 0 and done.answer["score"] == 78, done.said
+        assert far.left() == []
+
+    run(main())
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_sweep_whose_host_goes_stops_and_changes_nothing(
+    tmp_path: Path, user: User, server: Server, knobbed: Deck
+) -> None:
+    async def main() -> None:
+        runs, go = pipes(tmp_path)
+        async with proxying(server.port) as proxy:
+            far = replace(far_of(tmp_path, user, server, proxy.port), deck=knobbed)
+            knobbed.kernel(f"test $block = 1 || {{ : > {runs}; read _ < {go}; }}")
+            before = knobbed.files()
+            process = await far.start("sweep", "config", "--keep-best", "--json")
+            await fifo_read(runs)
+        done = await ended(process)
+        assert done.code == 3 and done.answer["outcome"] == "stopped", done.said
+        assert not done.answer["kept"] and knobbed.files() == before
+        await asyncio.to_thread(go.write_text, "go\n")
+
+    run(main())
