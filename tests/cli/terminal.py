@@ -16,9 +16,13 @@ from tests.cli.deck import DEADLINE_S, environment
 
 
 def on_a_terminal(
-    *words: str, cwd: Path, columns: int = 80, env: Mapping[str, str | None] | None = None
+    *words: str,
+    cwd: Path,
+    columns: int = 80,
+    env: Mapping[str, str | None] | None = None,
+    typed: bytes = b"",
 ) -> tuple[int, str]:
-    """Exit code of the command, and all that it wrote to a terminal of that width."""
+    """Exit code of the command, and all that it wrote to a terminal of that width; `typed` is typed ahead."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     changes = {"TERM": "xterm-256color", "NO_COLOR": None, "CI": None, **(env or {})}
@@ -27,6 +31,7 @@ def on_a_terminal(
         stdin=its, stdout=its, stderr=its, start_new_session=True,
     )  # fmt: skip
     os.close(its)
+    os.write(ours, typed)
     written = b""
     try:
         while chunk := os.read(ours, 65536):

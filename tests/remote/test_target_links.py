@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.deck import Deck
+from tests.cli.terminal import on_a_terminal
 from tests.remote.agents import run
 from tests.remote.conftest import Serve
 from tests.remote.far import ended, far_of, fifo_read, pipes, waiting_kernel
@@ -91,6 +92,19 @@ def test_an_unknown_host_is_refused_where_nobody_can_be_asked(
     assert user.known_hosts.read_text() == "" and not far.scratch.exists()
     health = far.deck.json("health", env=far.env, code=3)
     assert (health["stage"], health["failure_stage"]) == ("hostkey", "ssh")
+
+
+def test_an_unknown_host_is_a_question_on_a_terminal(tmp_path: Path, user: User, server: Server) -> None:
+    far = far_of(tmp_path, user, server)
+    user.known_hosts.write_text("")
+    code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env, typed=b"n\n")
+    assert code == 3 and "SHA256:" in shown and "Trust it" in shown
+    assert user.known_hosts.read_text() == "" and not far.scratch.exists()
+    code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env, typed=b"yes\n")
+    assert code == 0 and "Trust it" in shown, shown
+    assert user.known_hosts.read_text().startswith("box ")
+    code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env)
+    assert code == 0 and "Trust it" not in shown
 
 
 @pytest.mark.parametrize("verb", [["run"], ["verify"], ["sweep", "config"], ["repeat"], ["reseal"]])
