@@ -27,48 +27,12 @@ from core.workspace.toml_writer import to_toml
 WARN_ABOVE_BYTES = 50_000_000
 # Modules from which no program can learn a time or a chance; anything else may.
 _PURE = frozenset(
-    [
-        "__future__",
-        "abc",
-        "argparse",
-        "ast",
-        "bisect",
-        "collections",
-        "contextlib",
-        "copy",
-        "csv",
-        "dataclasses",
-        "decimal",
-        "difflib",
-        "enum",
-        "fractions",
-        "functools",
-        "hashlib",
-        "heapq",
-        "inspect",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "operator",
-        "os",
-        "pathlib",
-        "re",
-        "reprlib",
-        "statistics",
-        "string",
-        "struct",
-        "sys",
-        "tempfile",
-        "textwrap",
-        "tomllib",
-        "traceback",
-        "types",
-        "typing",
-        "typing_extensions",
-        "zlib",
-    ]
-)
+    {"__future__", "abc", "argparse", "ast", "bisect", "collections", "contextlib", "copy", "csv",
+     "dataclasses", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "inspect",
+     "io", "itertools", "json", "math", "operator", "os", "pathlib", "re", "reprlib", "statistics", "string",
+     "struct", "sys", "tempfile", "textwrap", "tomllib", "traceback", "types", "typing",
+     "typing_extensions", "zlib"}
+)  # fmt: skip
 _CHANCE = re.compile(r"urandom|getrandom|times\(")
 
 
