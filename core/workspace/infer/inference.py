@@ -59,6 +59,7 @@ def infer(
     _note_size(folder, size, notes)
     roles = assign_roles(folder, choices, notes)
     _note_broken(folder, roles, notes)
+    _note_unlisted(folder, roles, notes)
     commands = build_commands(folder, roles.benchmark, roles.verifier, roles.config, notes)
     inferred = _configuration(folder, roles, commands, probe, choices, notes)
     return Inference(inferred, tuple(notes.findings), tuple(notes.open_points), len(folder.files), size)
@@ -93,6 +94,20 @@ def _note_broken(folder: Folder, roles: Roles, notes: Notes) -> None:
         fault = folder.source(path).fault if path and path != roles.config else ""
         if fault:
             notes.open(f"{fault}: what it says could not be read; the run decides alone")
+
+
+def _note_unlisted(folder: Folder, roles: Roles, notes: Notes) -> None:
+    """Files that trials are given and nobody seals: a result may come from them unseen."""
+    listed = {*roles.protected, *roles.mutable}
+    loose = [path for path in folder.files if path not in listed and not _explains(path)]
+    if loose:
+        some = ", ".join(loose[:5]) + (", …" if len(loose) > 5 else "")
+        notes.open(f"{some}: given to trials, in no list; add what a result depends on to files.protected")
+
+
+def _explains(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    return name.startswith((".", "license", "readme")) or name.endswith((".md", ".txt", ".rst"))
 
 
 def _configuration(
