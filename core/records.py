@@ -90,8 +90,8 @@ class Checkpoint:
 class DecisionRecord:
     """One verdict of a candidate against the best, with all that recomputes it.
 
-    `outcome` is what the gate said, as JSON; `evidence` one JSON object a process; `kept` whether the
-    candidate became the best because of it, `restored` whether the best was put back.
+    `outcome` is what the gate said, as JSON; `evidence` one JSON object a process. Whether the candidate
+    was kept because of it, the row of the best says.
     """
 
     contract_id: str
@@ -107,8 +107,6 @@ class DecisionRecord:
     seed: int
     created_s: float
     actor: str
-    kept: bool = False
-    restored: bool = False
     sweep_id: int | None = None
     id: int = 0
 

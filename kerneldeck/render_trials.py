@@ -86,6 +86,18 @@ def render_verify(content: JsonObject) -> None:
         line(f"  restored {', '.join(content['restored_files'])}")
     if content["best"]:
         line(f"best: {content['best'][:SHORT_ID]}")
+    render_other_contracts(content["other_contracts"])
+
+
+def render_other_contracts(others: list[JsonObject]) -> None:
+    """Bests that the contract's own was never compared with, and how to measure one again."""
+    for other in others:
+        checkpoint = other["checkpoint"][:SHORT_ID]
+        line(
+            f"  another contract's best, not compared with: {checkpoint} {number(other['score'])} "
+            f"(differs in {', '.join(other['differs'])}); to measure it again: "
+            f"kerneldeck restore --checkpoint {checkpoint}, then kerneldeck verify"
+        )
 
 
 def render_gate(gate: JsonObject | None) -> None:

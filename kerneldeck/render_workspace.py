@@ -6,8 +6,10 @@ import os
 import time
 
 from core.words import JsonObject
-from kerneldeck.render_trials import render_trial
+from kerneldeck.render_trials import render_other_contracts, render_trial
 from kerneldeck.text import SHORT_ID, line, measure, number, setting, table
+
+SHOWN_STORY = 6
 
 
 def render_inspect(content: JsonObject) -> None:
@@ -53,17 +55,14 @@ def _history(content: JsonObject) -> None:
     else:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(best["since_s"]))
         line(f"best: {best['checkpoint'][:SHORT_ID]}  {number(best['score'], unit)}  since {since}")
-    for other in content.get("other_contracts", []):
-        line(
-            f"  another contract's best: {other['checkpoint'][:SHORT_ID]} {number(other['score'], unit)} "
-            f"(differs in {', '.join(other['differs'])}); measure it again: "
-            f"kerneldeck restore --checkpoint {other['checkpoint'][:SHORT_ID]}, then kerneldeck verify"
-        )
+    render_other_contracts(content.get("other_contracts", []))
     if content["history"]:
         line("history: " + ", ".join(f"{count} {status}" for status, count in content["history"].items()))
     for trial in content["latest"]:
         what = f"{trial['purpose']} {trial['mode']} {trial['status'] or 'running'}"
         line(f"  #{trial['trial']} {what} {number(trial['score'])}")
+    for happened in content["story"][-SHOWN_STORY:]:
+        line(f"  {happened}")
 
 
 def render_init(content: JsonObject) -> None:

@@ -75,7 +75,7 @@ def _values(decision: DecisionRecord) -> dict[str, SqlValue]:
         "outcome": json_text(decision.outcome), "evidence": pack(decision.evidence),
         # As text: a seed may have more digits than SQLite's integers.
         "seed": str(decision.seed), "created_s": decision.created_s, "actor": clean(decision.actor),
-        "kept": decision.kept, "restored": decision.restored, "sweep_id": decision.sweep_id,
+        "sweep_id": decision.sweep_id,
     }  # fmt: skip
 
 
@@ -85,6 +85,6 @@ def _decision(row: sqlite3.Row) -> DecisionRecord:
         purpose=row["purpose"], target=row["target"], verdict=row["verdict"], gain=row["gain"],
         processes=row["processes"], outcome=json_object(row["outcome"]),
         evidence=unpack_list(row["evidence"]), seed=int(row["seed"]), created_s=row["created_s"],
-        actor=row["actor"], kept=bool(row["kept"]), restored=bool(row["restored"]),
+        actor=row["actor"],
         sweep_id=row["sweep_id"], id=row["id"],
     )  # fmt: skip

@@ -30,7 +30,6 @@ _RECORDS = (
         purpose TEXT NOT NULL, target TEXT NOT NULL, verdict TEXT NOT NULL,
         gain REAL, processes INTEGER NOT NULL, outcome TEXT NOT NULL, evidence BLOB NOT NULL,
         seed TEXT NOT NULL, created_s REAL NOT NULL, actor TEXT NOT NULL,
-        kept INTEGER NOT NULL, restored INTEGER NOT NULL,
         sweep_id INTEGER REFERENCES sweeps(id))""",
     """CREATE TABLE trials (
         id INTEGER PRIMARY KEY,

@@ -8,7 +8,8 @@ from core.operations.declaration import Answer
 from core.space import Space
 from core.words import JsonObject, Status
 from core.workspace.needed import needed_files, total_bytes
-from sessions.reports import checkpoint_json, record_json, standing_score
+from sessions.earlier import other_bests
+from sessions.reports import checkpoint_json, record_json
 from sessions.session import Reading
 from sessions.store import SessionStore
 from sessions.story import story
@@ -53,7 +54,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
         counts = store.counts_by_status(reading.contract_id)
         content["history"] = {str(status or "running"): count for status, count in counts.items()}
-        content["other_contracts"] = _other_bests(reading)
+        content["other_contracts"] = other_bests(reading.store, reading.contract_id, reading.contract)
         content["story"] = story(store)
     content["next"] = _next(content)
     return Answer(content)
@@ -134,28 +135,6 @@ class _OneContent:
 
     def get(self, sha256: str) -> bytes:
         return self._content
-
-
-def _other_bests(reading: Reading) -> list[JsonObject]:
-    """Bests of earlier contracts: offered for measuring again, never forgotten."""
-    assert reading.store is not None
-    found = []
-    for contract in reading.store.contracts():
-        if contract.id == reading.contract_id:
-            continue
-        best = reading.store.best(contract.id)
-        if best is not None:
-            found.append(
-                {"contract": contract.id, "checkpoint": best.id, "score": standing_score(reading.store, best),
-                 "differs": _difference(contract.description, reading.contract)}
-            )  # fmt: skip
-    return found
-
-
-def _difference(before: JsonObject, now: JsonObject) -> list[str]:
-    changed = [key for key in now if key != "target" and before.get(key) != now[key]]
-    old_target = before.get("target") or {}
-    return changed + [key for key, value in now["target"].items() if old_target.get(key) != value]
 
 
 def _next(content: JsonObject) -> list[str]:

@@ -12,6 +12,7 @@ from core.operations.declaration import Answer
 from core.records import Candidate
 from core.trials import mode_named
 from core.words import JsonObject, Status
+from sessions.earlier import other_bests
 from sessions.reports import comparison_json, trial_json
 from sessions.session import Session
 
@@ -95,7 +96,16 @@ def report_json(session: Session, report: Report) -> JsonObject:
         "final": trial_json(session, report.final) if report.final else None,
         "gate": comparison_json(session, report.comparison),
         "restored_files": list(report.restored_files),
+        "other_contracts": _passed_over(session, report),
     }
+
+
+def _passed_over(session: Session, report: Report) -> list[JsonObject]:
+    """What stands in other contracts when this one got its first best: nobody compared the two."""
+    if report.ending is not Ending.FIRST_BEST:
+        return []
+    contract = session.store.contract(session.engine.contract_id)
+    return other_bests(session.store, contract.id, contract.description) if contract else []
 
 
 def _plan(session: Session, candidate: Candidate, arguments: JsonObject) -> JsonObject:

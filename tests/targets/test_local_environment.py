@@ -63,13 +63,9 @@ def test_one_arm_is_the_current_folder(bench: Bench) -> None:
     assert told(bench, slots=(Layout({"kernel.py": bench.version("1")}),))["arms"] == []
 
 
-def test_visits_and_warm_up_are_told_where_they_are_asked_for(bench: Bench) -> None:
+def test_visits_are_told_where_they_are_asked_for(bench: Bench) -> None:
     visits = '{"order": [0, 1, 0]}\n{"order": [1, 0, 0]}\n'
-    found = told(bench, visits=visits, warm_s=0.25)
-    environment = found["environment"]
-    assert isinstance(environment, dict)
-    assert found["visits"] == visits
-    assert environment["KERNELDECK_WARM_S"] == "0.25"
+    assert told(bench, visits=visits)["visits"] == visits
 
 
 def test_nothing_tells_the_phase(bench: Bench) -> None:

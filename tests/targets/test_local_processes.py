@@ -98,7 +98,9 @@ def test_being_asked_to_end_comes_once(bench: Bench, monkeypatch: pytest.MonkeyP
 def test_signals_are_as_a_shell_sets_them(bench: Bench) -> None:
     outcome = bench.shell(f"grep -E '^Sig(Ign|Blk)' /proc/self/status; echo '{PASSED}'")
     assert outcome.status is Status.OK
-    assert bench.printed().split()[:4] == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    _, blocked, _, ignored = bench.printed().split()[:4]
+    standard = (1 << 31) - 1  # the rest are real-time signals, which whoever started the tests may ignore
+    assert (int(blocked, 16) & standard, int(ignored, 16) & standard) == (0, 0)
 
 
 def test_no_descriptors_but_the_three_are_passed_on(bench: Bench) -> None:

@@ -27,48 +27,12 @@ from core.workspace.toml_writer import to_toml
 WARN_ABOVE_BYTES = 50_000_000
 # Modules from which no program can learn a time or a chance; anything else may.
 _PURE = frozenset(
-    [
-        "__future__",
-        "abc",
-        "argparse",
-        "ast",
-        "bisect",
-        "collections",
-        "contextlib",
-        "copy",
-        "csv",
-        "dataclasses",
-        "decimal",
-        "difflib",
-        "enum",
-        "fractions",
-        "functools",
-        "hashlib",
-        "heapq",
-        "inspect",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "operator",
-        "os",
-        "pathlib",
-        "re",
-        "reprlib",
-        "statistics",
-        "string",
-        "struct",
-        "sys",
-        "tempfile",
-        "textwrap",
-        "tomllib",
-        "traceback",
-        "types",
-        "typing",
-        "typing_extensions",
-        "zlib",
-    ]
-)
+    {"__future__", "abc", "argparse", "ast", "bisect", "collections", "contextlib", "copy", "csv",
+     "dataclasses", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "inspect",
+     "io", "itertools", "json", "math", "operator", "os", "pathlib", "re", "reprlib", "statistics", "string",
+     "struct", "sys", "tempfile", "textwrap", "tomllib", "traceback", "types", "typing",
+     "typing_extensions", "zlib"}
+)  # fmt: skip
 _CHANCE = re.compile(r"urandom|getrandom|times\(")
 
 
@@ -95,6 +59,7 @@ def infer(
     _note_size(folder, size, notes)
     roles = assign_roles(folder, choices, notes)
     _note_broken(folder, roles, notes)
+    _note_unlisted(folder, roles, notes)
     commands = build_commands(folder, roles.benchmark, roles.verifier, roles.config, notes)
     inferred = _configuration(folder, roles, commands, probe, choices, notes)
     return Inference(inferred, tuple(notes.findings), tuple(notes.open_points), len(folder.files), size)
@@ -129,6 +94,20 @@ def _note_broken(folder: Folder, roles: Roles, notes: Notes) -> None:
         fault = folder.source(path).fault if path and path != roles.config else ""
         if fault:
             notes.open(f"{fault}: what it says could not be read; the run decides alone")
+
+
+def _note_unlisted(folder: Folder, roles: Roles, notes: Notes) -> None:
+    """Files that trials are given and nobody seals: a result may come from them unseen."""
+    listed = {*roles.protected, *roles.mutable}
+    loose = [path for path in folder.files if path not in listed and not _explains(path)]
+    if loose:
+        some = ", ".join(loose[:5]) + (", …" if len(loose) > 5 else "")
+        notes.open(f"{some}: given to trials, in no list; add what a result depends on to files.protected")
+
+
+def _explains(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    return name.startswith((".", "license", "readme")) or name.endswith((".md", ".txt", ".rst"))
 
 
 def _configuration(
