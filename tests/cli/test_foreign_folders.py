@@ -236,7 +236,9 @@ def test_init_in_a_folder_of_everything_copies_nothing(tmp_path: Path) -> None:
 
 def test_init_writes_nothing_while_no_direction_is_known(tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text(
-        'import json\nn = json.load(open("conf.json"))["n"]\nprint(json.dumps({"status": "passed", "value": n}))\n'
+        "import json\n"
+        'n = json.load(open("conf.json"))["n"]\n'
+        'print(json.dumps({"status": "passed", "value": n}))\n'
     )
     (tmp_path / "conf.json").write_text('{"n": 3}\n')
     deck = Deck(tmp_path)
