@@ -20,7 +20,7 @@ def read_config(files: FileSet, blobs: Blobs, config_file: str) -> JsonObject:
         value = json.loads(blobs.get(files[config_file].sha256))
     except json.JSONDecodeError as error:
         raise ConfigFault(f"{config_file}:{error.lineno}: {error.msg} (column {error.colno})") from None
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigFault(f"{config_file}: no JSON: {error}") from None
     if not isinstance(value, dict):
         raise ConfigFault(f"{config_file}: holds no JSON object")
@@ -55,10 +55,13 @@ def _written(config: JsonObject, like: bytes) -> bytes:
 
 
 def overlaid(config: JsonObject, overlay: Mapping[str, Scalar]) -> JsonObject:
-    """A copy of `config` with the dotted keys of `overlay` set."""
+    """A copy of `config` with the dotted keys of `overlay` set; a key that has dots itself is that key."""
     copy: JsonObject = json.loads(json.dumps(config))
     for name, value in overlay.items():
         node = copy
+        if name in copy:
+            copy[name] = value
+            continue
         *parents, last = name.split(".")
         for key in parents:
             node = node.setdefault(key, {})
@@ -71,7 +74,7 @@ def overlaid(config: JsonObject, overlay: Mapping[str, Scalar]) -> JsonObject:
 def value_at(config: Mapping[str, object], name: str) -> Scalar | None:
     """The value of a dotted key, or None when it is absent or no scalar."""
     node: object = config
-    for key in name.split("."):
+    for key in [name] if name in config else name.split("."):
         node = node.get(key) if isinstance(node, dict) else None
     return node if isinstance(node, bool | int | float | str) else None
 

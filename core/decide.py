@@ -27,6 +27,7 @@ from core.targets.job import Layout
 from core.trials import Asked, Trial, run_job
 from core.words import JsonObject, Status
 
+CASE_KEYS = ("name", "case", "id", "label", "shape")
 CANDIDATE_ARM = 2  # after the best and the best again
 PROCESS_TRIES = 2  # an unstable process is run again this often before the decision is given up
 
@@ -255,6 +256,7 @@ async def _process_an_arm(
 ) -> tuple[ProcessEvidence | None, str]:
     """Three processes in random order make one round, for a benchmark that times one candidate."""
     scores: list[ArmScore] = []
+    named: set[tuple[str, ...]] = set()
     for candidate in _arms(question, plan):
         trial = await run_job(engine, candidate, _asked(engine, question), (Layout(candidate.files),))
         trials.append(trial.record.id)
@@ -265,8 +267,17 @@ async def _process_an_arm(
             who = "candidate" if candidate is question.candidate else "best"
             raise _Failed("target" if lost else who, trial)
         scores.append(_arm_score(engine, trial))
+        named.add(_case_names(trial))
+    if len(named) > 1:
+        raise _Failed("unknown", reason="the results name different cases, or one twice: nothing to compare")
     instrument = Instrument(engine.config.objective.metric, "published", engine.measured_objective())
     return from_scores(*plan.by_arm(scores), instrument), ""
+
+
+def _case_names(trial: Trial) -> tuple[str, ...]:
+    """The cases a result names, by whatever key it names them; a repeated one is there twice."""
+    cases = _objects((trial.outcome.result or {}).get("cases"))
+    return tuple(sorted(str(next((case[key] for key in CASE_KEYS if key in case), case)) for case in cases))
 
 
 def _arm_score(engine: Engine, trial: Trial) -> ArmScore:

@@ -227,11 +227,14 @@ async def _not_passed(engine: Engine, settings: Settings, report: Report) -> Rep
 async def _reproduce(engine: Engine, settings: Settings, report: Report) -> Report:
     """A crash, oom or timeout counts when it happens again while the best passes in between."""
     assert report.best is not None
-    between = await verify_candidate(engine, _as_candidate(report.best), replace(settings, purpose="gate"))
+    assert report.final is not None
+    # What failed is what is run again: the verifier, or the benchmark.
+    same = replace(settings, verifier=report.final.record.verifier)
+    between = await verify_candidate(engine, _as_candidate(report.best), replace(same, purpose="gate"))
     if not between.ok:
         reason = f"{report.reason}; the best ended {between.outcome.status} after it: the machine is in doubt"
         return replace(report, ending=Ending.PENDING, reason=reason)
-    again = await verify_candidate(engine, report.candidate, settings)
+    again = await verify_candidate(engine, report.candidate, same)
     if again.ok or again.outcome.status in NEVER_RESTORE:
         reason = f"{report.reason}; it did not happen again ({again.outcome.status})"
         return replace(report, ending=Ending.PENDING, reason=reason, final=again)

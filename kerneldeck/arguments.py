@@ -33,6 +33,8 @@ def json_object(text: str) -> JsonObject:
         raise ArgumentFault(f"{_shortened(text)} is no JSON: {error}", _EXAMPLE) from None
     except RecursionError:
         raise ArgumentFault("the JSON is nested too deeply", _EXAMPLE) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ArgumentFault(f"{_shortened(text)} cannot be read: {error}", _EXAMPLE) from None
     if not isinstance(value, dict):
         raise ArgumentFault(f"{_shortened(text)} is no JSON object", _EXAMPLE)
     return value
@@ -54,7 +56,7 @@ def _scalar(text: str) -> object:
     """A number or truth value where the text is one in JSON, else the word itself."""
     try:
         value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, bool | int | float | str) else text
 

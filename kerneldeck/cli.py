@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import sys
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.operations.declaration import Answer
 
 PROGRAM = "kerneldeck"
+LONGEST_WAIT_S = 7 * 86_400.0
 COMPLETE_VARIABLE = "_KERNELDECK_COMPLETE"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
@@ -46,6 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         return _say(as_json, error.code, error.sentence, error.hint, error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _say(as_json, "cancelled", "interrupted; what had finished is in the history", "", 130)
+    except OSError as error:
+        return _say(as_json, "system", *_refused(error))
     except Exception as error:
         return _say(as_json, "internal", *_internal(error), 1)
 
@@ -72,6 +76,14 @@ def _tell_details(error: KerneldeckError) -> None:
 def _usage_hint(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     return f"see: {context.command_path} --help" if context else f"see: {PROGRAM} --help"
+
+
+def _refused(error: OSError) -> tuple[str, str, int]:
+    """What the system would not do: try again when it is short of something, else look at the name."""
+    short = error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+    about = f"{str(error.filename)[:200]}: " if error.filename else ""
+    hint = "raise the limit (ulimit -a), then try again" if short else "look at that name and its folder"
+    return f"{about}{error.strerror or error}", hint, 3 if short else 2
 
 
 def _internal(error: Exception) -> tuple[str, str]:
@@ -161,8 +173,8 @@ def _workspace_option() -> click.Option:
 
 def _wait_option() -> click.Option:
     return click.Option(
-        ["--wait"], type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", show_default=False,
-        help="wait so long for another command to finish",
+        ["--wait"], type=click.FloatRange(0, LONGEST_WAIT_S), default=0.0, metavar="SECONDS",
+        show_default=False, help="wait so long for another command to finish",
     )  # fmt: skip
 
 

@@ -84,6 +84,7 @@ def render_verify(content: JsonObject) -> None:
     line(f"{_ENDINGS[content['outcome']]}: {content['reason']}")
     if content["restored_files"]:
         line(f"  restored {', '.join(content['restored_files'])}")
+        line(f"  what it replaced is kept: kerneldeck restore --checkpoint {content['candidate'][:SHORT_ID]}")
     if content["best"]:
         line(f"best: {content['best'][:SHORT_ID]}")
     render_other_contracts(content["other_contracts"])
@@ -134,7 +135,16 @@ def render_sweep(content: JsonObject) -> None:
         for place, row in enumerate(content["leaders"], 1)
     ]
     if rows:
-        table(["", "candidate", "status", measure(content["metric"], unit), "configuration"], rows)
+        table(
+            [
+                "",
+                "candidate",
+                "status",
+                f"{measure(content['metric'], unit)} in {content['mode']}",
+                "configuration",
+            ],
+            rows,
+        )
     for gate in content["confirmations"]:
         said = gate.get("text") or f"no verdict ({gate['at_fault']}): {gate['reason']}"
         line(f"gate: {gate['candidate'][:SHORT_ID]} against {gate['best'][:SHORT_ID]}: {said}")

@@ -10,9 +10,10 @@ from sessions.store import SessionStore
 def other_bests(store: SessionStore, contract_id: str, contract: JsonObject) -> list[JsonObject]:
     """The best of every other contract, with what its contract differs in; newest first."""
     found: list[JsonObject] = []
+    own = store.best(contract_id)
     for other in store.contracts():
         best = store.best(other.id) if other.id != contract_id else None
-        if best is not None:
+        if best is not None and (own is None or own.id != best.id):
             found.append(
                 {
                     "contract": other.id,

@@ -159,7 +159,8 @@ def score_text(anchor: Anchor, decision: Decision, unit: str) -> str:
         return f"no anchored {unit} yet"
     count = len(anchor.values)
     plural = "es" if count > 1 else ""
-    return f"{_score(estimate)} {unit} (best {_score(best)} {unit}, anchored on {count} process{plural})"
+    shown, standing = (f"{_score(value)} {unit}".strip() for value in (estimate, best))
+    return f"{shown} (best {standing}, anchored on {count} process{plural})"
 
 
 def smallest_shown(rule: Rule, floor: Floor | Prior, processes: int | None = None) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
@@ -56,8 +58,28 @@ def _is_scalar(value: object) -> bool:
     return isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
 
 
+def _is_text(value: object) -> bool:
+    """A text that can name a file: no NUL, nothing that no encoding has."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_object(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    """A JSON object whose numbers are finite (1e400 reads as an infinite one)."""
+    return isinstance(value, dict) and all(isinstance(key, str) for key in value) and _is_finite(value)
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
 
 
 def _is_list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
@@ -72,14 +94,14 @@ def _is_knobs(value: object) -> bool:
 
 
 _KINDS: dict[Kind, tuple[Callable[[object], bool], str]] = {
-    Kind.TEXT: (lambda value: isinstance(value, str), "a text"),
+    Kind.TEXT: (_is_text, "a text"),
     Kind.INTEGER: (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
     Kind.NUMBER: (
         lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
         "a finite number",
     ),
     Kind.FLAG: (lambda value: isinstance(value, bool), "true or false"),
-    Kind.TEXTS: (_is_list_of(lambda value: isinstance(value, str)), "a list of texts"),
+    Kind.TEXTS: (_is_list_of(_is_text), "a list of texts"),
     Kind.SCALARS: (_is_list_of(_is_scalar), "a list of numbers, words or truth values"),
     Kind.OBJECT: (_is_object, "a JSON object"),
     Kind.OBJECTS: (_is_list_of(_is_object), "a list of JSON objects"),

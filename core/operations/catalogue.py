@@ -95,7 +95,7 @@ RESTORE = Operation(
     "Write the best checkpoint's files back into the workspace; what they replace is kept.",
     (
         Argument("files", Kind.TEXTS, "only these mutable files", ()),
-        Argument("checkpoint", Kind.TEXT, "another checkpoint than the best, by its id", ""),
+        Argument("checkpoint", Kind.TEXT, "another checkpoint, or what was tried once, by its id", ""),
         DRY_RUN,
     ),
 )  # fmt: skip
@@ -153,6 +153,10 @@ INIT = Operation(
         Argument("verifier", Kind.TEXT, "the verifier's file, when it cannot be told", ""),
         Argument("config", Kind.TEXT, "the JSON config or plan, when it cannot be told", ""),
         Argument("metric", Kind.TEXT, "the score's key, when it cannot be told", ""),
+        Argument(
+            "direction", Kind.TEXT, "which scores are better, when it cannot be told", None,
+            choices=("lower", "higher"),
+        ),
         Argument("timing", Kind.FLAG, "also lay the timing file in, for a benchmark that will use it", False),
         Argument("dev_run", Kind.FLAG, "run the benchmark once to see what it prints", True),
         DRY_RUN,

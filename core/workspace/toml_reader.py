@@ -138,6 +138,9 @@ class _Reader:
         if CONFIG_NAME in mutable:
             why = f"{CONFIG_NAME} says what may change, and may not change itself"
             table.refuse("mutable", why, "take it out", CONFIG_NAME)
+        state = next((name for name in (*mutable, *protected) if name.split("/")[0] == ".kerneldeck"), "")
+        if state:
+            table.refuse("mutable", f"{state} is Kerneldeck's own", "take it out", state)
         both = sorted(set(mutable) & set(protected))
         if both:
             why = f"{both[0]} is mutable and protected"

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from core.errors import ArgumentFault, StorageFault
@@ -14,9 +14,10 @@ from core.operations.declaration import Answer
 from core.targets.local import probe_environment
 from core.targets.supervisor_client import SupervisorClient
 from core.words import JsonObject
+from core.workspace.config import WorkspaceConfig
 from core.workspace.infer import Inference, Probe, ProbeOutput, infer, refuse_existing, write_new
 from core.workspace.needed import needed_files, total_bytes
-from core.workspace.templates import lay_out, lay_timing_file
+from core.workspace.templates import TIMING_FILE, lay_out, lay_timing_file
 from core.workspace.toml_writer import to_toml
 
 COPY_UP_TO_BYTES = 500_000_000
@@ -30,15 +31,27 @@ async def init_workspace(folder: Path, arguments: JsonObject) -> Answer:
     choices = {name: arguments[name] for name in ("benchmark", "verifier", "config", "metric")}
     found = await _inferred(folder, choices, arguments["dev_run"])
     content = _content(folder, found)
-    if found.config is None:
+    known = arguments["direction"] or any(finding.topic == "direction" for finding in found.findings)
+    if found.config is None or not known:
         return Answer({"outcome": "not_enough", **content}, 2)
-    content["toml"] = to_toml(found.config)
+    config = _as_asked(found.config, arguments)
+    content["toml"] = to_toml(config)
     if arguments["dry_run"]:
         return Answer({"outcome": "dry_run", **content})
-    content["written"] = [str(write_new(folder, found.config))]
+    content["written"] = [str(write_new(folder, config))]
     if arguments["timing"]:
         content["written"].append(str(lay_timing_file(folder)))
     return Answer({"outcome": "written", **content})
+
+
+def _as_asked(config: WorkspaceConfig, arguments: JsonObject) -> WorkspaceConfig:
+    """What was inferred, with what the person knows better; the timing file is sealed with the benchmark."""
+    objective, files = config.objective, config.files
+    if arguments["direction"]:
+        objective = replace(objective, direction=arguments["direction"])
+    if arguments["timing"] and TIMING_FILE not in files.protected:
+        files = replace(files, protected=(*files.protected, TIMING_FILE))
+    return replace(config, objective=objective, files=files)
 
 
 def _template(folder: Path, arguments: JsonObject) -> Answer:

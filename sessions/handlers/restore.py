@@ -54,7 +54,15 @@ def _checkpoint(session: Session, prefix: str) -> Checkpoint:
         raise WorkFault("no best stands for this contract yet", hint)
     _check_prefix(prefix)
     found = {one.id: one for one in session.store.checkpoints() if one.id.startswith(prefix)}
-    return _only(list(found.values()), prefix, "checkpoint")
+    for candidate_id in session.store.candidate_ids(prefix):
+        found.setdefault(candidate_id, _replaced(session, candidate_id))
+    return _only(list(found.values()), prefix, "checkpoint or candidate")
+
+
+def _replaced(session: Session, candidate_id: str) -> Checkpoint:
+    """What was tried once, an edit that a restore replaced say: a person may have it back, as it was."""
+    candidate = _stored(session, candidate_id)
+    return Checkpoint(candidate_id, session.engine.contract_id, candidate.files, candidate.overlay, 0.0)
 
 
 async def apply_candidate(session: Session, arguments: JsonObject) -> Answer:

@@ -66,7 +66,11 @@ def _path(session: Session, given: str) -> Path:
     for name in (*files.mutable, *files.protected):
         if inside == (session.workspace.root / name).resolve():
             raise ArgumentFault(f"{given} is a file of the workspace, not a result", "name another file")
-    return path
+    if session.place.folder in inside.parents:
+        raise ArgumentFault(f"{given} lies in the state folder", "name a file outside it")
+    if inside.exists() and not inside.is_file():
+        raise ArgumentFault(f"{given} is no regular file", "name another file")
+    return inside
 
 
 def _existing(path: Path) -> JsonObject:
@@ -74,7 +78,7 @@ def _existing(path: Path) -> JsonObject:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ArgumentFault(
             f"{path}: cannot be read as JSON: {error}", "correct it or name another file"
         ) from None

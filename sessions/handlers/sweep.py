@@ -119,6 +119,7 @@ def _report(session: Session, report: SweepReport, choice: Choice, seed: int) ->
         "how": choice.how,
         "batch": choice.batch,
         "seed": seed,
+        "mode": report.record.plan["mode"],
         "metric": session.engine.config.objective.metric,
         "unit": session.engine.config.objective.unit,
         "screened": report.record.summary["screened"],

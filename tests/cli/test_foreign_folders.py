@@ -232,3 +232,20 @@ def test_init_in_a_folder_of_everything_copies_nothing(tmp_path: Path) -> None:
     answer = deck.json("init", "--dry-run", env={"TMPDIR": "/nonexistent"})
     assert any("600 MB" in point for point in answer["open_points"])
     assert any("The benchmark was not run" in point for point in answer["open_points"])
+
+
+def test_init_writes_nothing_while_no_direction_is_known(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(
+        "import json\n"
+        'n = json.load(open("conf.json"))["n"]\n'
+        'print(json.dumps({"status": "passed", "value": n}))\n'
+    )
+    (tmp_path / "conf.json").write_text('{"n": 3}\n')
+    deck = Deck(tmp_path)
+    answer = deck.json("init", "--metric", "value", code=2)
+    assert answer["outcome"] == "not_enough" and "--direction lower or higher" in " ".join(
+        answer["open_points"]
+    )
+    assert not (tmp_path / "kerneldeck.toml").exists()
+    deck.run("init", "--metric", "value", "--direction", "higher")
+    assert deck.json("inspect")["objective"]["direction"] == "higher"

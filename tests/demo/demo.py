@@ -1,6 +1,6 @@
 """The main job, end to end, with the real command line: sweep, keep, a worse edit, verify, restore.
 
-usage: python tests/demo/demo.py FOLDER        lays its workspaces out in FOLDER (an earlier demo there goes)
+usage: python tests/demo/demo.py FOLDER        lays its workspaces out in FOLDER (one more subfolder a run)
 """
 
 from __future__ import annotations
@@ -90,9 +90,16 @@ def cpu_rmsnorm(folder: Path) -> None:
     demo.story()
 
 
+def fresh(place: Path) -> Path:
+    """A new folder in `place`; what an earlier demo left stays, it may have been worked in."""
+    number = 1
+    while (place / str(number)).exists():
+        number += 1
+    return place / str(number)
+
+
 def main(arguments: Sequence[str]) -> None:
-    folder = Path(arguments[0]).resolve()
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = fresh(Path(arguments[0]).resolve())
     began = time.monotonic()
     tensor_plan(folder)
     if shutil.which(os.environ.get("CC") or "cc"):

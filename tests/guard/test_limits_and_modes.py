@@ -105,3 +105,20 @@ def test_a_mode_without_verifier_is_verified_by_its_benchmark(deck: Deck) -> Non
     deck.write("kerneldeck.toml", TOML.replace('verifier = ["./verifier.sh", "final"]\n', ""))
     assert deck.json("verify")["outcome"] == "first_best"
     assert "mode final has no verifier" in deck.fault("run", "--verifier", "--mode", "final")
+
+
+CASES = """#!/bin/sh
+. ./kernel.sh
+echo "{\\"status\\": \\"passed\\", \\"mode\\": \\"$1\\", \\"total_ms\\": $score, \\"cases\\": $cases}"
+"""
+
+
+def test_results_with_different_cases_are_no_comparison(deck: Deck) -> None:
+    """A candidate that leaves a case out would win by what it did not do."""
+    deck.write("benchmark.sh", CASES)
+    deck.kernel('score=290; cases=\'[{"case":"a"},{"case":"b"}]\'')
+    deck.run("verify")
+    for cases in ('[{"case":"a"}]', "[]", '[{"case":"a"},{"case":"a"}]'):
+        deck.kernel(f"score=100; cases='{cases}'")
+        answer = deck.json("verify", code=5)
+        assert answer["outcome"] == "pending" and "name different cases" in answer["reason"]

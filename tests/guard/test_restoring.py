@@ -85,7 +85,7 @@ def test_another_checkpoint_is_named_by_the_beginning_of_its_id(standing: Deck) 
     standing.run("verify")
     assert standing.json("restore", "--checkpoint", first[:8])["outcome"] == "restored"
     assert standing.read("kernel.sh") == "score=100\n"
-    assert "no checkpoint begins with" in standing.fault("restore", "--checkpoint", "00000000")
+    assert "no checkpoint or candidate begins with" in standing.fault("restore", "--checkpoint", "00000000")
     assert "no beginning of an id" in standing.fault("restore", "--checkpoint", "abc")
     assert "no beginning of an id" in standing.fault("restore", "--checkpoint", "%%%%%")
 
@@ -150,3 +150,12 @@ def test_a_workspace_may_be_named_from_anywhere(tmp_path, standing: Deck) -> Non
     inner = standing.root / "deep" / "er"
     inner.mkdir(parents=True)
     assert plain(tmp_path / "other").json("verify", "-C", str(inner))["outcome"] == "confirmed"
+
+
+def test_an_edit_that_was_replaced_can_be_had_back(standing: Deck) -> None:
+    standing.kernel("score=120")
+    answer = standing.json("verify", code=1)
+    assert answer["outcome"] == "restored" and standing.read("kernel.sh") == "score=100\n"
+    standing.run("restore", "--checkpoint", answer["candidate"][:12])
+    assert standing.read("kernel.sh") == "score=120\n"
+    assert standing.json("inspect")["best"]["score"] == 100, "the best stays what it was"

@@ -213,7 +213,7 @@ def _direction(metric: str, seen: Seen, notes: Notes) -> str:
         notes.found("direction", phrases[0], f"a phrase in {seen.benchmark}")
         return phrases[0]
     notes.open(
-        f"{metric}: nothing says whether lower or higher is better; lower was taken: see objective.direction"
+        f"{metric}: nothing says whether lower or higher is better: say it with --direction lower or higher"
     )
     return "lower"
 
