@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
+
+# Whoever starts the tests in the background may have them ignore SIGINT, and every program they start
+# would inherit that; a handled signal is back at its default in a started program.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
