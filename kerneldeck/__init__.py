@@ -19,4 +19,6 @@ INSTALL_ROOT = _HERE if (_HERE / "core").is_dir() else _HERE.parent
 
 sys.path.insert(0, str(INSTALL_ROOT))
 
-__version__ = "0.1.0"
+from core.version import VERSION as __version__  # noqa: E402 (the place is known only now)
+
+__all__ = ["INSTALL_ROOT", "__version__"]
