@@ -29,13 +29,14 @@ class Holder:
     machine: str
     boot: str
     started: str
+    socket: str = ""  # where it can be asked, when it is a host
 
     @classmethod
-    def here(cls, command: str, clock: Callable[[], float] = time.time) -> Holder:
+    def here(cls, command: str, clock: Callable[[], float] = time.time, socket: str = "") -> Holder:
         """This process."""
         return cls(
             os.getpid(), command, clock(), _user(), os.uname().nodename, _line(_MACHINE_ID),
-            _line(_BOOT_ID), process_start(os.getpid()),
+            _line(_BOOT_ID), process_start(os.getpid()), socket,
         )  # fmt: skip
 
     def to_text(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.errors import Busy, StorageFault
-from sessions.database import Database, open_for_writing
+from sessions.database import Database, open_for_reading, open_for_writing
 from sessions.faults import shown, storing
 from sessions.holder import Holder
 from sessions.state_dir import StatePlace, create
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 @contextmanager
-def hold(place: StatePlace, command: str, wait_s: float = 0.0) -> Iterator[Holder]:
+def hold(place: StatePlace, command: str, wait_s: float = 0.0, socket: str = "") -> Iterator[Holder]:
     """Hold the workspace for writing; makes the state folder where it is absent.
 
-    `command` is what the person called, for the message that others get. Busy when another holds it for
+    `command` is what the person called, for the message that others get; `socket` where a host listens. Busy when another holds it for
     longer than `wait_s`; StorageFault when the state cannot be written.
     """
     create(place)
-    me = Holder.here(command)
+    me = Holder.here(command, socket=socket)
     if place.network:
         with _holding_row(place, me, wait_s):
             yield me
@@ -45,11 +45,22 @@ def hold(place: StatePlace, command: str, wait_s: float = 0.0) -> Iterator[Holde
 
 
 def holder_of(place: StatePlace) -> Holder | None:
-    """Who holds the workspace on a local disk, as far as the lock tells; creates nothing."""
-    with suppress(OSError):
-        holder = Holder.from_text(place.lock.read_text())
-        return None if holder and holder.is_gone() else holder
+    """Who holds the workspace, as far as the lock tells; creates nothing."""
+    with suppress(OSError, StorageFault, Busy):
+        holder = Holder.from_text(_row(place) if place.network else place.lock.read_text())
+        return None if holder and holder.same_machine(Holder.here("")) and holder.is_gone() else holder
     return None
+
+
+def _row(place: StatePlace) -> str:
+    database = open_for_reading(place.database)
+    if database is None:
+        return ""
+    try:
+        row = database.row("SELECT description FROM holder")
+        return str(row[0]) if row else ""
+    finally:
+        database.close()
 
 
 def release_foreign(place: StatePlace) -> Holder | None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from core.errors import KerneldeckError
 from core.operations.declaration import Answer
@@ -45,6 +46,11 @@ Tell = Callable[[Event], None]
 class _Asked:
     receipt: asyncio.Future[int]
     answer: asyncio.Future[JsonObject]
+
+    def fail(self, fault: KerneldeckError) -> None:
+        for one in (self.receipt, self.answer):
+            if not one.done():
+                one.set_exception(fault)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +156,7 @@ class HostClient:
             "asks": self._ask is not None, "tell": tell is not None,
         }  # fmt: skip
         await self._send(message)
-        await asyncio.wait([asked.receipt, asked.answer], return_when=asyncio.FIRST_COMPLETED)
-        if not asked.receipt.done():
-            await asked.answer  # a fault
-        return Pending(self, asked.receipt.result(), asked)
+        return Pending(self, await asked.receipt, asked)
 
     async def call(
         self,
@@ -210,6 +213,7 @@ class HostClient:
     def _expect(self, number: int) -> _Asked:
         loop = asyncio.get_running_loop()
         asked = _Asked(loop.create_future(), loop.create_future())
+        asked.receipt.add_done_callback(_seen)
         asked.answer.add_done_callback(_seen)
         self._asked[number] = asked
         return asked
@@ -240,8 +244,7 @@ class HostClient:
         ended = self._ended or HostFault(_GONE, _GONE_HINT)
         self._ended = ended
         for asked in self._asked.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(ended)
+            asked.fail(ended)
         self._wake.set()
         return ended
 
@@ -271,7 +274,7 @@ class HostClient:
         del self._asked[message["re"]]
         self._tells.pop(message["re"], None)
         if "fault" in message:
-            asked.answer.set_exception(ToldFault(message["fault"]))
+            asked.fail(ToldFault(message["fault"]))
         else:
             asked.answer.set_result(message["answer"])
 
@@ -293,7 +296,7 @@ class HostClient:
             await self._send({"do": "reply", "id": 0, "number": message["number"], "yes": yes})
 
 
-def _seen(answer: asyncio.Future[JsonObject]) -> None:
+def _seen(answer: asyncio.Future[Any]) -> None:
     """An answer that nobody waited for to the end is no fault."""
     if not answer.cancelled():
         answer.exception()

@@ -14,7 +14,7 @@ from sessions.faults import os_fault, shown
 from sessions.host.wire import HostFault
 from sessions.state_dir import StatePlace
 
-_LONGEST_SOCKET_BYTES = 107  # what Linux takes, its closing NUL left out
+_LONGEST_BASE_BYTES = 107 - len("/kerneldeck-4294967295/0123456789abcdef.sock")  # of what Linux takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,7 @@ def socket_place(place: StatePlace, environ: Mapping[str, str] = os.environ) -> 
 def _runtime_folder(environ: Mapping[str, str]) -> Path | None:
     """`$XDG_RUNTIME_DIR/kerneldeck`; None where there is no such folder of ours or its path is too long."""
     base = environ.get("XDG_RUNTIME_DIR", "")
-    if (
-        not base.startswith("/")
-        or len(os.fsencode(base)) > _LONGEST_SOCKET_BYTES - len("/kerneldeck/.sock") - 16
-    ):
+    if not base.startswith("/") or len(os.fsencode(base)) > _LONGEST_BASE_BYTES:
         return None
     try:
         found = Path(base).stat()
@@ -63,7 +60,7 @@ def _runtime_folder(environ: Mapping[str, str]) -> Path | None:
 
 def _temp_folder() -> Path:
     base = tempfile.gettempdir()
-    if len(os.fsencode(base)) > _LONGEST_SOCKET_BYTES - 60:
+    if len(os.fsencode(base)) > _LONGEST_BASE_BYTES:
         base = "/tmp"  # a socket's path is bounded, a temporary folder's is not
     return Path(base) / f"kerneldeck-{os.geteuid()}"
 
@@ -99,7 +96,5 @@ def check_socket(path: Path) -> bool:
             f"{shown(path)} is no socket, although the host's is to be there", "move it away, then try again"
         )
     if found.st_uid != os.geteuid():
-        raise HostFault(
-            f"the socket {shown(path)} belongs to another user", "have it removed, then try again"
-        )
+        raise HostFault(f"the socket {shown(path)} belongs to another user", "have it removed first")
     return True
