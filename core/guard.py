@@ -70,12 +70,16 @@ class Settings:
     restore_files: tuple[str, ...] = ()  # only these, when given
     max_score: float | None = None
     purpose: str = "verify"
+    sweep_id: int | None = None
 
 
 async def verify_candidate(engine: Engine, candidate: Candidate, settings: Settings) -> Trial:
     """The final verification: from nothing, alone, sealed files; with a score also where the verifier
     only says whether it passed."""
-    asked = Asked(settings.mode, settings.purpose, settings.verifier, settings.warmup, settings.repeats)
+    asked = Asked(
+        settings.mode, settings.purpose, settings.verifier, settings.warmup, settings.repeats,
+        sweep_id=settings.sweep_id,
+    )  # fmt: skip
     return await run_scored(engine, candidate, asked)
 
 

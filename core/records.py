@@ -113,7 +113,10 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class SweepRecord:
-    """A sweep: its plan (candidates, stages, budget, seed) and where it stands."""
+    """A sweep: its plan (candidates, stages, budget, seed), where it runs, and where it stands.
+
+    A `detached` one outlives the process that runs it.
+    """
 
     plan: JsonObject
     contract_id: str
@@ -122,6 +125,8 @@ class SweepRecord:
     state: str = "running"  # running | done | stopped | failed
     summary: JsonObject = field(default_factory=dict)
     ended_s: float | None = None
+    target: str = ""
+    detached: bool = False
     id: int = 0
 
 

@@ -35,6 +35,7 @@ _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "run_objective": trials.render_run,
     "repeat_objective": trials.render_repeat,
     "sweep_kernel_config": trials.render_sweep,
+    "resume_sweep": trials.render_sweep,
     "guarded_final_verify": trials.render_verify,
     "restore_best_checkpoint": trials.render_restore,
     "rank_history": trials.render_rank,

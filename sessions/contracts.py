@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.records import Candidate, FileSet
@@ -56,13 +57,15 @@ class ContractRows(Rows):
 
         On disk together with the first trial of it: nothing else names it before.
         """
-        candidate_id = candidate.id
-        if self.database.row("SELECT 1 FROM candidates WHERE id = ?", (candidate_id,)):
-            return
-        with self.database.transaction("store the candidate", wait_for_disk=False) as connection:
-            connection.execute(
+        if not self.database.row("SELECT 1 FROM candidates WHERE id = ?", (candidate.id,)):
+            self.add_candidates([candidate])
+
+    def add_candidates(self, candidates: Sequence[Candidate]) -> None:
+        """The same for many, in one transaction."""
+        with self.database.transaction("store the candidates", wait_for_disk=False) as connection:
+            connection.executemany(
                 "INSERT OR IGNORE INTO candidates (id, files, overlay) VALUES (?, ?, ?)",
-                (candidate_id, files_text(candidate.files), json_text(candidate.overlay)),
+                [(one.id, files_text(one.files), json_text(one.overlay)) for one in candidates],
             )
 
     def candidate(self, candidate_id: str) -> Candidate | None:

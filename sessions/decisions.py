@@ -44,6 +44,11 @@ class DecisionRows(Rows):
         sql = f"SELECT * FROM decisions{clause} ORDER BY id DESC LIMIT ?"
         return [_decision(row) for row in self.database.rows(sql, [*values, limit])]
 
+    def sweep_decisions(self, sweep_id: int, after: int = 0) -> list[DecisionRecord]:
+        """Decisions of a sweep with a higher id than `after`, oldest first."""
+        sql = "SELECT * FROM decisions WHERE sweep_id = ? AND id > ? ORDER BY id"
+        return [_decision(row) for row in self.database.rows(sql, (sweep_id, after))]
+
     def best_evidence(self, contract_id: str, best_id: str) -> list[JsonObject]:
         """The processes of the last decisions against this best, oldest first, at most EVIDENCE_WINDOW."""
         sql = "SELECT evidence FROM decisions WHERE contract_id = ? AND best_id = ? ORDER BY id DESC LIMIT ?"

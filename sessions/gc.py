@@ -97,9 +97,12 @@ def collect(store: SessionStore, quotas: Quotas, dry_run: bool = False) -> GcRep
 
 
 def reachable_blobs(store: SessionStore) -> set[str]:
-    """SHA-256 of every content that a checkpoint, seal, unfinished or recent write names."""
+    """SHA-256 of every content that a checkpoint, seal, running sweep, unfinished or recent write names."""
     sets = [checkpoint.files for checkpoint in store.checkpoints()]
     sets += [seal.files for seal in store.seals()]
+    for sweep in store.running_sweeps():
+        found = (store.candidate(one) for one in sweep.plan.get("candidates", ()))
+        sets += [candidate.files for candidate in found if candidate is not None]
     for row in (*store.unfinished_writes(), *store.journal(KEPT_WRITES)):
         sets += [row.old, row.new]
     return {version.sha256 for files in sets for version in files.values()}

@@ -1,4 +1,4 @@
-"""Rows of what was asked for and how far it got: sweeps, operations, the journal of writes."""
+"""Rows of what was asked for and how far it got: operations, the journal of writes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from core.records import FileSet, OperationRecord, SweepRecord
+from core.records import FileSet, OperationRecord
 from sessions.database import SqlValue, insert, update
 from sessions.rows import Rows, clean, files_of, files_text, json_object, json_text
-
-STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +30,7 @@ class JournalRow:
 
 
 class ProgressRows(Rows):
-    """Sweeps, operations, journal."""
-
-    def add_sweep(self, sweep: SweepRecord) -> SweepRecord:
-        with self.database.transaction("store the sweep") as connection:
-            return replace(sweep, id=insert(connection, "sweeps", _sweep_values(sweep)))
-
-    def update_sweep(self, sweep: SweepRecord) -> None:
-        """Store where the sweep stands. ValueError when it was never added."""
-        with self.database.transaction("store the sweep") as connection:
-            if not update(connection, "sweeps", sweep.id, _sweep_values(sweep)):
-                raise ValueError(f"there is no sweep {sweep.id}")
-
-    def sweep(self, sweep_id: int) -> SweepRecord | None:
-        row = self.database.row("SELECT * FROM sweeps WHERE id = ?", (sweep_id,))
-        return None if row is None else _sweep(row)
-
-    def sweeps(self, limit: int = 50) -> list[SweepRecord]:
-        """Sweeps, newest first."""
-        return [
-            _sweep(row)
-            for row in self.database.rows("SELECT * FROM sweeps ORDER BY id DESC LIMIT ?", (limit,))
-        ]
-
-    def running_sweeps(self) -> list[SweepRecord]:
-        return [_sweep(row) for row in self.database.rows("SELECT * FROM sweeps WHERE state = 'running'")]
-
-    def stop_sweep(self, sweep: SweepRecord, reason: str) -> None:
-        """End a sweep as stopped, with the reason in its summary."""
-        summary = {**sweep.summary, "reason": reason}
-        self.update_sweep(replace(sweep, state=STOPPED, summary=summary, ended_s=self.clock()))
+    """Operations, journal."""
 
     def add_operation(self, operation: OperationRecord) -> OperationRecord:
         values: dict[str, SqlValue] = {
@@ -107,22 +76,6 @@ class ProgressRows(Rows):
     def journal(self, limit: int = 50) -> list[JournalRow]:
         """Journal rows, newest first."""
         return _journal(self.database.rows("SELECT * FROM journal ORDER BY id DESC LIMIT ?", (limit,)))
-
-
-def _sweep_values(sweep: SweepRecord) -> dict[str, SqlValue]:
-    return {
-        "contract_id": sweep.contract_id, "plan": json_text(sweep.plan), "actor": clean(sweep.actor),
-        "created_s": sweep.created_s, "state": sweep.state, "summary": json_text(sweep.summary),
-        "ended_s": sweep.ended_s,
-    }  # fmt: skip
-
-
-def _sweep(row: sqlite3.Row) -> SweepRecord:
-    return SweepRecord(
-        plan=json_object(row["plan"]), contract_id=row["contract_id"], actor=row["actor"],
-        created_s=row["created_s"], state=row["state"], summary=json_object(row["summary"]),
-        ended_s=row["ended_s"], id=row["id"],
-    )  # fmt: skip
 
 
 def _journal(found: Sequence[sqlite3.Row]) -> list[JournalRow]:

@@ -14,6 +14,8 @@ from sessions.trials import INTERRUPTED
 def recover(store: SessionStore, files: JournaledFiles) -> list[str]:
     """Finish interrupted writes, end interrupted trials and sweeps, remove leftovers; what was done.
 
+    A detached sweep stays on record as running: `sweep resume` goes on with it.
+
     Needs the workspace held. Running it again, or after it was itself cut off, does no harm.
     StorageFault when the disk refuses; the rest is then done next time.
     """
@@ -59,7 +61,7 @@ def _end_trials(store: SessionStore) -> list[str]:
 
 
 def _stop_sweeps(store: SessionStore) -> list[str]:
-    running = store.running_sweeps()
+    running = [sweep for sweep in store.running_sweeps() if not sweep.detached]
     for sweep in running:
         store.stop_sweep(sweep, INTERRUPTED)
     return [f"sweep {sweep.id} was interrupted and is stopped" for sweep in running]

@@ -116,8 +116,20 @@ _INDEXES = (
     "CREATE INDEX journal_unfinished ON journal(id) WHERE state = 'intent'",
 )
 
+# What happens in a sweep is stored before it counts, so that another process can go on with it.
+_SWEEPS_GO_ON = (
+    "ALTER TABLE sweeps ADD COLUMN target TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE sweeps ADD COLUMN detached INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE sweep_events (
+        sweep_id INTEGER NOT NULL REFERENCES sweeps(id), number INTEGER NOT NULL,
+        event TEXT NOT NULL, at_s REAL NOT NULL, PRIMARY KEY (sweep_id, number)) WITHOUT ROWID""",
+)
+
 Migration = Sequence[str]
-MIGRATIONS: tuple[Migration, ...] = ((*_RECORDS, *_ASIDE, *_STANDINGS, *_INDEXES, *_TRIGGERS),)
+MIGRATIONS: tuple[Migration, ...] = (
+    (*_RECORDS, *_ASIDE, *_STANDINGS, *_INDEXES, *_TRIGGERS),
+    _SWEEPS_GO_ON,
+)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:

@@ -14,10 +14,11 @@ from sessions.decisions import DecisionRows
 from sessions.progress import ProgressRows
 from sessions.rows import Clock
 from sessions.state_dir import StatePlace, create, refuse_foreign
+from sessions.sweeps import SweepRows
 from sessions.trials import TrialRows
 
 
-class SessionStore(TrialRows, ContractRows, CheckpointRows, DecisionRows, ProgressRows):
+class SessionStore(TrialRows, ContractRows, CheckpointRows, DecisionRows, SweepRows, ProgressRows):
     """Everything that is kept of a workspace; a `core.store.Store`, and what reads it.
 
     Every write is one transaction, on disk when the call returns; a full, read-only or failing disk is a

@@ -89,6 +89,14 @@ class TrialRows(Rows):
         found = self.database.rows("SELECT * FROM trials WHERE status IS NULL ORDER BY id")
         return [_trial(row) for row in found]
 
+    def sweep_trials(self, sweep_id: int, after: int = 0) -> list[TrialRecord]:
+        """Ended trials of a sweep with a higher id than `after`, oldest first."""
+        found = self.database.rows(
+            "SELECT * FROM trials WHERE sweep_id = ? AND id > ? AND status IS NOT NULL ORDER BY id",
+            (sweep_id, after),
+        )
+        return [_trial(row) for row in found]
+
     def facts_of_target(self, target: str) -> TargetFacts | None:
         """What the contract of the last trial on `target` says of it; None when there was none."""
         row = self.database.row(

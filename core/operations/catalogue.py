@@ -77,6 +77,16 @@ SWEEP_CONFIG = Operation(
     ),
 )  # fmt: skip
 
+SWEEP_RESUME = Operation(
+    "resume_sweep", ("sweep", "resume"),
+    "Go on with a detached sweep whose process has gone; one that has ended is reported again.",
+    (
+        Argument("sweep", Kind.INTEGER, "its number; the one that waits to go on when not given",
+                 minimum=1, maximum=2_000_000_000, positional=True),
+        TARGET,
+    ),
+)  # fmt: skip
+
 VERIFY = Operation(
     "guarded_final_verify", ("verify",),
     "Verify what the workspace holds: keep it if better than the best, restore the best if it regressed.",
@@ -285,8 +295,8 @@ TARGET_CLEAN = Operation(
 )  # fmt: skip
 
 OPERATIONS = (
-    INSPECT, RUN, REPEAT, SWEEP_CONFIG, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC, UNLOCK,
-    HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK,
+    INSPECT, RUN, REPEAT, SWEEP_CONFIG, SWEEP_RESUME, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC,
+    UNLOCK, HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK,
     TARGET_CLEAN,
 )  # fmt: skip
 

@@ -4,195 +4,224 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from core.decide import Comparison, Question, compare
+from core.decide import Question, compare
 from core.engine import Engine
 from core.errors import ChangedMeanwhile, ConfigFault, KerneldeckError, StorageFault
-from core.events import SweepStep
-from core.guard import (
-    Ending,
-    Report,
-    Settings,
-    checkpoint_of,
-    guarded_verify,
-    restore_files,
-    verify_candidate,
-)
+from core.guard import Ending, Report, checkpoint_of, guarded_verify, restore_files, verify_candidate
 from core.measure.rule import SWEEP
-from core.records import Candidate, FileSet, SweepRecord
-from core.sweep import state as machine
-from core.sweep.state import Event, Instruction, Plan, SweepState
-from core.trials import Asked, Trial, run_scored
-from core.words import NEVER_RESTORE, JsonObject, Status
+from core.records import Candidate, Checkpoint, SweepRecord
+from core.sweep import outcomes, report
+from core.sweep.course import Course, started
+from core.sweep.mailbox import Mailbox
+from core.sweep.plan import (
+    BaselineFailed,
+    BaselineReady,
+    Confirm,
+    Keep,
+    Outcome,
+    PrepareBaseline,
+    RunScreen,
+    StopAsked,
+    TimePassed,
+    VerifyFinal,
+    WinnerKept,
+    Work,
+)
+from core.sweep.report import SweepReport, recalled_trial
+from core.sweep.request import SweepRequest
+from core.sweep.resume import resumed
+from core.trials import run_scored
+from core.words import NEVER_RESTORE
 
-
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """A sweep to run: its candidates by id, the screen's settings, and what to do with a winner.
-
-    `current` are the workspace's mutable files as the sweep found them.
-    """
-
-    candidates: Mapping[str, Candidate]
-    current: FileSet
-    screen: Asked
-    final: Settings
-    plan: Plan
-    description: JsonObject = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SweepReport:
-    """What a sweep did. `decision` is the winner's direct comparison with the best."""
-
-    record: SweepRecord
-    state: SweepState
-    outcome: str
-    reason: str
-    trials: Mapping[str, Trial]
-    comparisons: tuple[Comparison, ...]
-    baseline: Report | None
-    winner: Candidate | None = None
-    kept: bool = False
-    unwritten: str = ""  # why the winner, although kept, could not be written into the workspace
-
-    @property
-    def decision(self) -> Comparison | None:
-        """The last comparison of the winner with the best that stood when the sweep began."""
-        if self.winner is None:
-            return None
-        wanted = (self.winner.id, self.state.best_id)
-        for comparison in reversed(self.comparisons):
-            record = comparison.record
-            if record is not None and (record.candidate_id, record.best_id) == wanted:
-                return comparison
-        return None
+INTERRUPTED = "interrupted"
 
 
 class SweepExecutor:
-    """Runs one sweep. The workspace's files change only when a winner is kept."""
+    """Runs one sweep. The workspace's files change only when a winner is kept.
 
-    def __init__(self, engine: Engine, request: SweepRequest) -> None:
+    Commands come through `mailbox` while it runs. A cancelled `run` stops the sweep, unless it is a
+    detached one: that stays as it is on record, for another process to go on with.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        request: SweepRequest,
+        mailbox: Mailbox | None = None,
+        course: Course | None = None,
+    ) -> None:
         self.engine = engine
         self.request = request
-        self.trials: dict[str, Trial] = {}
-        self.comparisons: list[Comparison] = []
+        self.mailbox = mailbox or Mailbox()
+        self.course = course or started(engine, request)
         self.baseline: Report | None = None
         self.known: dict[str, Candidate] = dict(request.candidates)
-        self.finals: dict[str, Trial] = {}
-        self.unwritten = ""
-        self.started = time.monotonic()
-        self.record = engine.store.add_sweep(
-            SweepRecord(request.description, engine.contract_id, engine.actor, time.time())
-        )
+
+    @classmethod
+    def resumed(cls, engine: Engine, record: SweepRecord, mailbox: Mailbox | None = None) -> SweepExecutor:
+        """To go on with a sweep on record; see `core.sweep.resume.resumed` for what refuses that."""
+        course, request = resumed(engine, record)
+        executor = cls(engine, request, mailbox, course)
+        executor._go_on()
+        return executor
+
+    @property
+    def record(self) -> SweepRecord:
+        return self.course.record
+
+    def _go_on(self) -> None:
+        """Feed in what came of the instruction that was out, where that is on record."""
+        state = self.course.state
+        best = self.engine.store.best(self.engine.contract_id)
+        if best is not None and state.best_id:
+            self.known[best.id] = Candidate(best.files, best.overlay)
+        unheard = None if state.ended else outcomes.unheard(self.engine, self.record.id, state)
+        if unheard is not None:
+            self.course.hear(unheard)
 
     async def run(self) -> SweepReport:
-        state, instruction = machine.begin(self.request.plan)
+        """Carry the sweep to its end, and report it."""
         try:
-            while not isinstance(instruction, machine.Stop):
-                event = await self._carry_out(instruction)
-                state, _ = machine.step(state, machine.TimePassed(time.monotonic() - self.started))
-                state, following = machine.step(state, event)
-                assert following is not None
-                instruction = following
-                self._tell(state)
+            while not self.course.state.ended:
+                await self._turn()
         except asyncio.CancelledError:
-            state, _ = machine.step(state, machine.StopAsked("interrupted"))
-            self._close(state, "stopped", "interrupted")
+            if not self.record.detached:
+                with suppress(StorageFault):
+                    self.course.hear(StopAsked(INTERRUPTED, self.engine.actor))
+                    self._close()
             raise
         except KerneldeckError as fault:
             with suppress(StorageFault):
-                self._close(state, "failed", fault.sentence)
+                self.course.close("failed", fault.sentence)
             raise
-        return self._close(state, instruction.outcome, instruction.reason)
+        finally:
+            self.mailbox.close()
+        return self._close()
 
-    async def _carry_out(self, instruction: Instruction) -> Event:
-        match instruction:
-            case machine.PrepareBaseline():
+    def _close(self) -> SweepReport:
+        state = self.course.state
+        self.course.close(state.phase, state.reason)
+        start = Candidate(self.request.current)
+        return report.report_of(self.engine.store, self.record, state, self.known, start, self.baseline)
+
+    async def _turn(self) -> None:
+        """Until the instruction that is out has an outcome, or, while paused, until the next command."""
+        state = self.course.state
+        if state.out is None:
+            asked = await self.mailbox.next()
+            asked.answer(self.course.obey(asked.command))
+            return
+        began_s = time.monotonic()
+        outcome = await self._carried_out(state.out)
+        if outcome is not None:
+            elapsed_s = state.elapsed_s + time.monotonic() - began_s
+            self.course.hear(TimePassed(elapsed_s), outcome)
+
+    async def _carried_out(self, work: Work) -> Outcome | None:
+        """What came of the work, commands being obeyed meanwhile; of cancelled work what is on record.
+
+        None once the sweep has ended.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                working = group.create_task(self._carry_out(work))
+                obeying = group.create_task(self._obey_during(working))
+                working.add_done_callback(lambda _: obeying.cancel())
+        except BaseExceptionGroup as faults:
+            raise faults.exceptions[0] from None
+        if self.course.state.ended:
+            return None
+        if not working.cancelled():
+            return working.result()
+        return outcomes.unheard(self.engine, self.record.id, self.course.state)
+
+    async def _obey_during(self, working: asyncio.Task[Outcome]) -> None:
+        while True:
+            asked = await self.mailbox.next()
+            asked.answer(self.course.obey(asked.command))
+            state = self.course.state
+            # Only once: a second one would cut the ending short that the first began.
+            if (state.ended or state.ending) and not working.cancelling():
+                working.cancel()
+
+    async def _carry_out(self, work: Work) -> Outcome:
+        match work:
+            case PrepareBaseline():
                 return await self._prepare_baseline()
-            case machine.RunScreen(candidate_id):
+            case RunScreen(candidate_id):
                 return await self._screen(candidate_id)
-            case machine.Confirm():
-                return await self._confirm(instruction)
-            case machine.VerifyFinal(candidate_id):
-                final = await verify_candidate(self.engine, self.known[candidate_id], self.request.final)
-                self.finals[candidate_id] = final
-                lost = final.outcome.status in NEVER_RESTORE
-                return machine.FinalVerified(candidate_id, final.ok, lost)
-            case machine.Keep(candidate_id):
+            case Confirm():
+                return await self._confirm(work)
+            case VerifyFinal(candidate_id):
+                settings = replace(self.request.final, sweep_id=self.record.id)
+                final = await verify_candidate(self.engine, self.known[candidate_id], settings)
+                return outcomes.verified(final.record)
+            case Keep(candidate_id):
                 return self._keep(candidate_id)
-        raise AssertionError(f"unknown instruction {instruction}")
 
-    async def _prepare_baseline(self) -> Event:
+    async def _prepare_baseline(self) -> Outcome:
         """The standing best, else what the workspace holds, once it has passed the final verification."""
         best = self.engine.store.best(self.engine.contract_id)
         if best is None:
-            settings = replace(self.request.final, restore=False)
+            settings = replace(self.request.final, restore=False, sweep_id=self.record.id)
             self.baseline = await guarded_verify(self.engine, Candidate(self.request.current), settings)
             if self.baseline.ending is not Ending.FIRST_BEST or self.baseline.best is None:
-                return machine.BaselineFailed(f"the workspace's own files: {self.baseline.reason}")
+                return self._baseline_failed(self.baseline)
             best = self.baseline.best
         self.known[best.id] = Candidate(best.files, best.overlay)
-        return machine.BaselineReady(best.id)
+        return BaselineReady(best.id, self._own_trial(best))
 
-    async def _screen(self, candidate_id: str) -> Event:
+    def _baseline_failed(self, baseline: Report) -> BaselineFailed:
+        final = baseline.final
+        lost = final is not None and final.outcome.status in NEVER_RESTORE
+        return BaselineFailed(f"the workspace's own files: {baseline.reason}", lost)
+
+    def _own_trial(self, best: Checkpoint) -> int:
+        """The trial by which this sweep, perhaps before it was cut off, made the first best; 0 otherwise."""
+        trial = recalled_trial(self.engine.store, best.trial_id or 0)
+        return trial.record.id if trial and trial.record.sweep_id == self.record.id else 0
+
+    async def _screen(self, candidate_id: str) -> Outcome:
         asked = replace(self.request.screen, sweep_id=self.record.id)
         trial = await run_scored(self.engine, self.known[candidate_id], asked)
-        self.trials[candidate_id] = trial
-        return machine.TrialEnded(candidate_id, trial.outcome.status, trial.outcome.score)
+        return outcomes.screened(trial.record)
 
-    async def _confirm(self, asked: machine.Confirm) -> Event:
+    async def _confirm(self, asked: Confirm) -> Outcome:
         rule = replace(SWEEP, finalists=asked.finalists, min_gain=self.engine.config.gate.min_gain,
                        case_gate=self.engine.config.gate.case_gate)  # fmt: skip
-        seed = self.request.final.seed + len(self.comparisons) + 1
+        seed = self.request.final.seed + len(self.course.state.confirmed) + 1
         candidate, against = self.known[asked.candidate_id], self.known[asked.against]
         question = Question(candidate, against, rule, "sweep", seed, self.record.id)
-        comparison = await compare(self.engine, question)
-        self.comparisons.append(comparison)
-        accepted = comparison.decision is not None and comparison.decision.accepted
-        lost = comparison.failed is not None and comparison.failed.outcome.status is Status.INFRA
-        return machine.Confirmed(asked.candidate_id, asked.against, accepted, lost)
+        return outcomes.confirmed(await compare(self.engine, question))
 
-    def _keep(self, candidate_id: str) -> Event:
-        """First the checkpoint, then the files: neither a crash nor an edit in between loses anything."""
-        winner = self.known[candidate_id]
-        comparison = next(
-            c for c in reversed(self.comparisons) if c.record and c.record.candidate_id == candidate_id
-        )
-        assert comparison.record is not None
-        checkpoint = checkpoint_of(self.engine, winner, self.finals[candidate_id], comparison)
-        self.engine.store.keep(checkpoint, comparison.record.id)
-        reason = f"sweep #{self.record.id} kept a better one"
+    def _keep(self, candidate_id: str) -> Outcome:
+        """First the checkpoint, then the files: neither a crash nor an edit in between loses anything.
+
+        What was done of it before a crash is not done again.
+        """
+        store, winner, state = self.engine.store, self.known[candidate_id], self.course.state
+        standing = store.best(self.engine.contract_id)
+        if standing is None or standing.id != winner.id:
+            told = next(
+                one
+                for one in reversed(state.confirmed)
+                if one.candidate_id == candidate_id and one.decision_id
+            )
+            final = recalled_trial(store, state.final_trial)
+            assert final is not None
+            comparison = report.comparison_of(store, told)
+            store.keep(checkpoint_of(self.engine, winner, final, comparison), told.decision_id)
+        return WinnerKept(candidate_id, self._written(winner))
+
+    def _written(self, winner: Candidate) -> str:
+        """Write the winner into the workspace; a sentence when that could not be."""
         try:
-            restore_files(self.engine, winner.files, self.request.current, reason)
+            if self.engine.files.current() != dict(winner.files):
+                reason = f"sweep #{self.record.id} kept a better one"
+                restore_files(self.engine, winner.files, self.request.current, reason)
         except (ChangedMeanwhile, StorageFault, ConfigFault) as fault:
-            self.unwritten = f"{fault.sentence}; to write it: kerneldeck restore"
-        return machine.WinnerKept(candidate_id)
-
-    def _tell(self, state: SweepState) -> None:
-        done = len(state.screened)
-        self.engine.tell(SweepStep(state.phase, done, len(self.request.plan.candidates)))
-
-    def _close(self, state: SweepState, outcome: str, reason: str) -> SweepReport:
-        winner = self.known.get(state.winner)
-        statuses: dict[str, int] = {}
-        for trial in self.trials.values():
-            statuses[trial.outcome.status] = statuses.get(trial.outcome.status, 0) + 1
-        summary: JsonObject = {
-            "outcome": outcome,
-            "reason": reason,
-            "screened": statuses,
-            "confirmed": len(self.comparisons),
-            "winner": state.winner,
-            "kept": state.phase == "done" and reason == "kept",
-            "unwritten": self.unwritten,
-        }
-        self.record = replace(self.record, state=outcome, summary=summary, ended_s=time.time())
-        self.engine.store.update_sweep(self.record)
-        return SweepReport(
-            self.record, state, outcome, reason, dict(self.trials), tuple(self.comparisons),
-            self.baseline, winner, summary["kept"], self.unwritten,
-        )  # fmt: skip
+            return f"{fault.sentence}; to write it: kerneldeck restore"
+        return ""

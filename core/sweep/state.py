@@ -1,226 +1,118 @@
 """The sweep as a pure state machine: events in, instructions out.
 
     baseline ──verified──▶ screen ──all run, or budget spent──▶ confirm ──▶ keep ──▶ done
-        └──failed──▶ stopped     └──stop asked, target lost──▶ stopped
+        └──failed──▶ failed      └──stop asked, target lost──▶ stopped
 
-One instruction is out at a time. No I/O, no clock: the executor carries instructions out and feeds back
-what happened, so that every order of events is a plain test.
+One instruction is out at a time, none is handed out while the sweep is paused. No I/O, no clock: the
+executor carries instructions out and feeds back what happened, so that every order of events is a plain
+test, and the events of a sweep are all that its state is made of.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
+from core.sweep.commands import ended, obeyed, refusal
+from core.sweep.plan import (
+    BaselineFailed,
+    BaselineReady,
+    Confirm,
+    Confirmed,
+    Event,
+    FinalVerified,
+    Instruction,
+    Keep,
+    Outcome,
+    Plan,
+    PrepareBaseline,
+    RunScreen,
+    Stop,
+    TimePassed,
+    TrialEnded,
+    VerifyFinal,
+    WinnerKept,
+    Work,
+)
+from core.sweep.standing import TARGET, Dropped, SweepState
 from core.words import Status
 
 INFRA_RETRIES = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A linear plan: screen `candidates` in their order, then confirm the leaders against the best.
-
-    `screen_decides`: the screen's scores are exact and of the deciding mode, so whoever is not better
-    than the best there needs no confirmation. `budget_s` ends screening, not a running trial.
-    """
-
-    candidates: tuple[str, ...]
-    lower_is_better: bool = True
-    finalists: int = 3
-    keep: bool = False
-    budget_s: float | None = None
-    screen_decides: bool = False
-
-
-# Events: what happened.
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineReady:
-    """The best stands (or was just verified as the first one); its candidate id."""
-
-    best_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineFailed:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrialEnded:
-    """A screening trial ended; `score` only with status ok."""
-
-    candidate_id: str
-    status: Status
-    score: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """The gate's answer on `candidate_id` against `against`; `lost` when the target failed instead."""
-
-    candidate_id: str
-    against: str
-    accepted: bool
-    lost: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FinalVerified:
-    """The winner's final verification; `lost` when the target failed instead."""
-
-    candidate_id: str
-    passed: bool
-    lost: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WinnerKept:
-    candidate_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimePassed:
-    elapsed_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class StopAsked:
-    reason: str
-
-
-Event = (
-    BaselineReady
-    | BaselineFailed
-    | TrialEnded
-    | Confirmed
-    | FinalVerified
-    | WinnerKept
-    | TimePassed
-    | StopAsked
-)
-
-# Instructions: what to do next.
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareBaseline:
-    """See to it that a best stands for the contract."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunScreen:
-    candidate_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Confirm:
-    """Ask the gate whether the candidate is better than `against`, `finalists` being tested together."""
-
-    candidate_id: str
-    against: str
-    finalists: int
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyFinal:
-    candidate_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Make the candidate the best and write it into the workspace."""
-
-    candidate_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Nothing more to do; `outcome` is done, stopped or failed."""
-
-    outcome: str
-    reason: str
-
-
-Instruction = PrepareBaseline | RunScreen | Confirm | VerifyFinal | Keep | Stop
-
-
-@dataclass(frozen=True, slots=True)
-class SweepState:
-    """Where a sweep stands. `winner` is what beat the best by the gate, directly compared."""
-
-    plan: Plan
-    phase: str = "baseline"  # baseline | screen | confirm | direct | verify | keep | done | stopped | failed
-    best_id: str = ""
-    waiting: tuple[str, ...] = ()
-    screened: tuple[TrialEnded, ...] = ()
-    infra: dict[str, int] = field(default_factory=dict)
-    finalists: tuple[str, ...] = ()
-    champion: str = ""
-    first_champion: str = ""  # the one that beat the best itself, not only a later champion
-    wins: int = 0
-    winner: str = ""
-    time_is_up: bool = False
-
-    @property
-    def ended(self) -> bool:
-        return self.phase in ("done", "stopped", "failed")
+MOST_INFRA_IN_A_ROW = 2  # one more, whichever the candidates, and the target is taken to be lost
+TARGET_LOST = "the target cannot run trials"
 
 
 def begin(plan: Plan) -> tuple[SweepState, Instruction]:
     """The first state and what to do first."""
-    return SweepState(plan, waiting=plan.candidates), PrepareBaseline()
+    state, instruction = _hand_out(SweepState(plan, waiting=tuple(dict.fromkeys(plan.candidates))))
+    assert instruction is not None
+    return state, instruction
 
 
 def step(state: SweepState, event: Event) -> tuple[SweepState, Instruction | None]:
-    """The state after `event`, and the next instruction; None while one is still out, or after the end."""
+    """The state after `event`, and the next instruction; None while one is out, paused, or after the end.
+
+    A command that does not fit (see `refusal`) changes nothing. ValueError for an outcome of something
+    that is not out.
+    """
     if state.ended:
         return state, None
     match event:
         case TimePassed(elapsed_s):
             budget_s = state.plan.budget_s
-            return replace(state, time_is_up=budget_s is not None and elapsed_s >= budget_s), None
-        case StopAsked(reason):
-            return _stop(state, "stopped", reason)
-        case BaselineFailed(reason) if state.phase == "baseline":
-            return _stop(state, "failed", reason)
-        case BaselineReady(best_id) if state.phase == "baseline":
-            return _next_screen(replace(state, phase="screen", best_id=best_id))
-        case TrialEnded() if state.phase == "screen" and state.waiting[:1] == (event.candidate_id,):
-            return _screened(state, event)
-        case Confirmed() if state.phase in ("confirm", "direct"):
-            return _confirmed(state, event)
-        case FinalVerified() if state.phase == "verify":
-            return _verified(state, event)
-        case WinnerKept() if state.phase == "keep":
-            return _stop(state, "done", "kept")
-    raise ValueError(f"{type(event).__name__} does not fit phase {state.phase}")
+            time_is_up = budget_s is not None and elapsed_s >= budget_s
+            return replace(state, elapsed_s=elapsed_s, time_is_up=time_is_up), None
+        case BaselineReady() | BaselineFailed() | TrialEnded() | Confirmed() | FinalVerified() | WinnerKept():
+            return _hand_out(_heard(state, event))
+    return (state, None) if refusal(state, event) else _hand_out(obeyed(state, event))
 
 
-def _stop(state: SweepState, outcome: str, reason: str) -> tuple[SweepState, Instruction]:
-    return replace(state, phase=outcome), Stop(outcome, reason)
+def replay(plan: Plan, events: Iterable[Event]) -> SweepState:
+    """The state that these events lead to."""
+    state, _ = begin(plan)
+    for event in events:
+        state, _ = step(state, event)
+    return state
 
 
-def _screened(state: SweepState, event: TrialEnded) -> tuple[SweepState, Instruction]:
-    if event.status is Status.CANCELLED:
-        return _stop(state, "stopped", "cancelled")
-    if event.status is Status.INFRA:
-        tries = state.infra.get(event.candidate_id, 0) + 1
-        if tries > INFRA_RETRIES:
-            return _stop(state, "stopped", "the target cannot run trials")
-        return replace(state, infra={**state.infra, event.candidate_id: tries}), RunScreen(event.candidate_id)
-    return _next_screen(replace(state, screened=(*state.screened, event), waiting=state.waiting[1:]))
+def _hand_out(state: SweepState) -> tuple[SweepState, Instruction | None]:
+    """What to do next where the state stands, when anything may be done."""
+    if state.ended:
+        return state, Stop(state.phase, state.reason)
+    if state.paused_by or state.out is not None:
+        return state, None
+    if state.phase == "screen":
+        if not state.waiting or state.time_is_up:
+            return _hand_out(_screening_over(state))
+        state = replace(state, out=RunScreen(state.waiting[0]), waiting=state.waiting[1:])
+        return state, state.out
+    state = replace(state, out=_due(state))
+    return state, state.out
 
 
-def _next_screen(state: SweepState) -> tuple[SweepState, Instruction]:
-    if state.waiting and not state.time_is_up:
-        return state, RunScreen(state.waiting[0])
+def _due(state: SweepState) -> Work:
+    """The instruction of the phase."""
+    match state.phase:
+        case "baseline":
+            return PrepareBaseline()
+        case "confirm":
+            together = min(state.plan.finalists, len(leaders(state)))
+            return Confirm(state.finalists[0], state.champion, together)
+        case "direct":
+            return Confirm(state.champion, state.best_id, 1)
+        case "verify":
+            return VerifyFinal(state.winner)
+    assert state.phase == "keep"
+    return Keep(state.winner)
+
+
+def _screening_over(state: SweepState) -> SweepState:
+    if state.lost and state.infra_in_a_row:
+        return _target_lost(state)
     finalists = leaders(state)
     if not finalists:
-        return _stop(state, "done", "no candidate passed the screen with a chance against the best")
-    state = replace(state, phase="confirm", finalists=finalists, champion=state.best_id)
-    return state, _confirm_next(state)
+        return ended(state, "done", "no candidate passed the screen with a chance against the best")
+    return replace(state, phase="confirm", finalists=finalists, champion=state.best_id)
 
 
 def leaders(state: SweepState) -> tuple[str, ...]:
@@ -236,42 +128,105 @@ def leaders(state: SweepState) -> tuple[str, ...]:
     return tuple(others[: state.plan.finalists])
 
 
-def _confirm_next(state: SweepState) -> Confirm:
-    return Confirm(state.finalists[0], state.champion, min(state.plan.finalists, len(leaders(state))))
+def _target_lost(state: SweepState) -> SweepState:
+    if state.plan.waits_for_target:
+        return replace(state, paused_by=TARGET)
+    return ended(state, "stopped", TARGET_LOST)
 
 
-def _confirmed(state: SweepState, event: Confirmed) -> tuple[SweepState, Instruction]:
+def _heard(state: SweepState, outcome: Outcome) -> SweepState:
+    """The state once nothing is out any more, by what came of it."""
+    if not _answers(state.out, outcome):
+        raise ValueError(f"{type(outcome).__name__} does not fit phase {state.phase} with {state.out} out")
+    state = replace(
+        state,
+        out=None,
+        ending=False,
+        last_trial=max(state.last_trial, getattr(outcome, "trial_id", 0)),
+        last_decision=max(state.last_decision, getattr(outcome, "decision_id", 0)),
+    )
+    match outcome:
+        case BaselineReady(best_id, trial_id):
+            return replace(state, phase="screen", best_id=best_id, baseline_trial=trial_id)
+        case BaselineFailed(reason, lost):
+            waits = lost and state.plan.waits_for_target
+            return _target_lost(state) if waits else ended(state, "failed", reason)
+        case TrialEnded():
+            return _screened(state, outcome)
+        case Confirmed():
+            return _confirmed(replace(state, confirmed=(*state.confirmed, outcome)), outcome)
+        case FinalVerified():
+            return _verified(state, outcome)
+        case WinnerKept(_, unwritten):
+            return ended(replace(state, unwritten=unwritten), "done", "kept")
+
+
+def _answers(out: Work | None, outcome: Outcome) -> bool:
+    match outcome:
+        case BaselineReady() | BaselineFailed():
+            return isinstance(out, PrepareBaseline)
+        case TrialEnded(candidate_id):
+            return out == RunScreen(candidate_id)
+        case Confirmed(candidate_id, against):
+            return isinstance(out, Confirm) and (out.candidate_id, out.against) == (candidate_id, against)
+        case FinalVerified(candidate_id):
+            return out == VerifyFinal(candidate_id)
+        case WinnerKept(candidate_id):
+            return out == Keep(candidate_id)
+
+
+def _screened(state: SweepState, ended_: TrialEnded) -> SweepState:
+    if ended_.status is Status.CANCELLED:
+        return replace(state, dropped=(*state.dropped, Dropped(ended_.candidate_id, 0, ended_.trial_id)))
+    if ended_.status is Status.INFRA:
+        return _not_run(state, ended_)
+    return replace(state, screened=(*state.screened, ended_), infra_in_a_row=0)
+
+
+def _not_run(state: SweepState, ended_: TrialEnded) -> SweepState:
+    """Once more at once; after that it is set aside. Several failures in a row are the target's own."""
+    candidate_id = ended_.candidate_id
+    tries = state.infra.get(candidate_id, 0) + 1
+    state = replace(
+        state, infra={**state.infra, candidate_id: tries}, infra_in_a_row=state.infra_in_a_row + 1
+    )
+    if tries > INFRA_RETRIES:
+        state = replace(state, lost=(*state.lost, ended_))
+    else:
+        state = replace(state, waiting=(candidate_id, *state.waiting))
+    return _target_lost(state) if state.infra_in_a_row > MOST_INFRA_IN_A_ROW else state
+
+
+def _confirmed(state: SweepState, event: Confirmed) -> SweepState:
     if event.lost:
-        return _stop(state, "stopped", "the target cannot run trials")
+        return _target_lost(state)
     if state.phase == "direct":
         winner = event.candidate_id if event.accepted else state.first_champion
-        return _settle(replace(state, winner=winner))
-    rest = state.finalists[1:]
+        return _settled(replace(state, winner=winner))
     if event.accepted:
         first = state.first_champion or event.candidate_id
         state = replace(state, champion=event.candidate_id, first_champion=first, wins=state.wins + 1)
-    state = replace(state, finalists=rest)
-    if rest:
-        return state, _confirm_next(state)
-    if state.wins == 0:
-        return _settle(state)
-    if state.wins == 1:
-        return _settle(replace(state, winner=state.champion))
-    # A chain of wins over-claims: the last champion is measured against the best itself.
-    return replace(state, phase="direct"), Confirm(state.champion, state.best_id, 1)
+    state = replace(state, finalists=state.finalists[1:])
+    if state.finalists:
+        return state
+    if state.wins > 1:
+        # A chain of wins over-claims: the last champion is measured against the best itself.
+        return replace(state, phase="direct")
+    return _settled(replace(state, winner=state.champion if state.wins else ""))
 
 
-def _settle(state: SweepState) -> tuple[SweepState, Instruction]:
+def _settled(state: SweepState) -> SweepState:
     if not state.winner:
-        return _stop(state, "done", "no candidate is better than the best")
-    return replace(state, phase="verify"), VerifyFinal(state.winner)
+        return ended(state, "done", "no candidate is better than the best")
+    return replace(state, phase="verify")
 
 
-def _verified(state: SweepState, event: FinalVerified) -> tuple[SweepState, Instruction]:
+def _verified(state: SweepState, event: FinalVerified) -> SweepState:
     if event.lost:
-        return _stop(state, "stopped", "the target cannot run trials")
+        return _target_lost(state)
+    state = replace(state, final_trial=event.trial_id)
     if not event.passed:
-        return _stop(replace(state, winner=""), "done", "the winner failed the final verification")
+        return ended(replace(state, winner=""), "done", "the winner failed the final verification")
     if not state.plan.keep:
-        return _stop(state, "done", "a better candidate was found; it was not asked to be kept")
-    return replace(state, phase="keep"), Keep(event.candidate_id)
+        return ended(state, "done", "a better candidate was found; it was not asked to be kept")
+    return replace(state, phase="keep")

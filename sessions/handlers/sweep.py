@@ -1,4 +1,4 @@
-"""sweep_kernel_config: which candidates to run, and the report of what came of them."""
+"""sweep_kernel_config and resume_sweep: which candidates to run, and the report of what came of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from core.events import Note
 from core.guard import Settings
 from core.measure.rule import SWEEP
 from core.operations.declaration import Answer
-from core.records import Candidate, FileSet
-from core.sweep.executor import SweepExecutor, SweepReport, SweepRequest
-from core.sweep.state import Plan
+from core.records import Candidate, FileSet, SweepRecord
+from core.sweep.executor import SweepExecutor
+from core.sweep.plan import Plan
+from core.sweep.report import SweepReport
+from core.sweep.request import SweepRequest
+from core.sweep.resume import reported
+from core.sweep.state import TARGET_LOST
 from core.trials import Asked, mode_named, verifying_mode
 from core.words import JsonObject
 from sessions.handlers.choice import Choice, choose
 from sessions.handlers.verify import SEED_BITS, exit_code_of, person_rule, report_json
 from sessions.reports import comparison_json
 from sessions.session import Session
+from sessions.store import SessionStore
 
 SHOWN_LEADERS = 10
 
@@ -40,16 +45,47 @@ async def sweep_kernel_config(session: Session, arguments: JsonObject) -> Answer
         content = {"dry_run": True, "how": choice.how, "mode": mode, "configs": choice.overlays, "seed": seed}
         return Answer(content)
     engine.tell(Note(choice.how))
-    report = await SweepExecutor(engine, _request(session, current, choice, arguments, seed, mode)).run()
-    return Answer(_report(session, report, choice, seed), _exit_code(report))
+    executor = SweepExecutor(engine, _request(session, current, choice, arguments, seed, mode))
+    return await _carried_out(session, executor)
+
+
+async def resume_sweep(session: Session, arguments: JsonObject) -> Answer:
+    """Go on with a sweep whose process has gone; one that has ended is only reported again."""
+    record = sweep_meant(session.store, arguments["sweep"])
+    if record.state != "running":
+        return _answer(session, reported(session.store, record))
+    return await _carried_out(session, SweepExecutor.resumed(session.engine, record))
+
+
+def sweep_meant(store: SessionStore, number: int | None) -> SweepRecord:
+    """The sweep of that number, by default the one that waits to go on; ArgumentFault when there is none."""
+    if number is not None:
+        record = store.sweep(number)
+        if record is None:
+            raise ArgumentFault(f"there is no sweep {number}", "kerneldeck sweep config starts one")
+        return record
+    running = store.running_sweeps()
+    if not running:
+        raise ArgumentFault("no sweep waits to go on", "kerneldeck sweep config starts one")
+    return running[0]
+
+
+async def _carried_out(session: Session, executor: SweepExecutor) -> Answer:
+    if session.caller.on_sweep is not None:
+        session.caller.on_sweep(executor.record.id, executor.mailbox)
+    return _answer(session, await executor.run())
+
+
+def _answer(session: Session, report: SweepReport) -> Answer:
+    return Answer(_report(session, report), _exit_code(report))
 
 
 def _exit_code(report: SweepReport) -> int:
-    """0 done, 1 nothing passed or the files could not be written, 3 target lost, 5 could not tell."""
+    """0 done, 1 nothing passed or not written, 3 target lost, 5 could not tell, 130 stopped."""
     if report.outcome == "failed":
         return exit_code_of(report.baseline) if report.baseline else 1
     if report.outcome == "stopped":
-        return 3
+        return 3 if report.reason == TARGET_LOST else 130
     if report.unwritten or not _any_passed(report):
         return 1
     return 5 if report.winner is None and _untold(report) else 0
@@ -88,15 +124,18 @@ def _request(
             keep=arguments["keep_best"],
             budget_s=arguments["max_seconds"],
             screen_decides=objective.deterministic and mode == objective.decide,
+            waits_for_target=session.caller.detached,
         ),
         description={
-            "how": choice.how, "seed": seed, "mode": mode, "candidates": list(candidates),
+            "how": choice.how, "batch": choice.batch, "seed": seed, "mode": mode,
             "finalists": arguments["finalists"], "keep_best": arguments["keep_best"],
         },
+        detached=session.caller.detached,
     )  # fmt: skip
 
 
-def _report(session: Session, report: SweepReport, choice: Choice, seed: int) -> JsonObject:
+def _report(session: Session, report: SweepReport) -> JsonObject:
+    plan = report.record.plan
     sign = 1.0 if session.engine.lower_is_better else -1.0
     rows: list[JsonObject] = [
         {
@@ -116,10 +155,10 @@ def _report(session: Session, report: SweepReport, choice: Choice, seed: int) ->
         "sweep": report.record.id,
         "outcome": report.outcome,
         "reason": _reason(report),
-        "how": choice.how,
-        "batch": choice.batch,
-        "seed": seed,
-        "mode": report.record.plan["mode"],
+        "how": plan["how"],
+        "batch": plan["batch"],
+        "seed": plan["seed"],
+        "mode": plan["mode"],
         "metric": session.engine.config.objective.metric,
         "unit": session.engine.config.objective.unit,
         "screened": report.record.summary["screened"],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.sweep.state import (
+from core.sweep.plan import (
     BaselineFailed,
     BaselineReady,
     Confirm,
@@ -19,15 +19,13 @@ from core.sweep.state import (
     RunScreen,
     Stop,
     StopAsked,
-    SweepState,
     TimePassed,
     TrialEnded,
     VerifyFinal,
     WinnerKept,
-    begin,
-    leaders,
-    step,
 )
+from core.sweep.standing import SweepState
+from core.sweep.state import begin, leaders, step
 from core.words import Status
 
 
