@@ -20,14 +20,16 @@ from core.records import OperationRecord
 from core.words import JsonObject
 from sessions.session import (
     Caller,
+    Held,
     Session,
     Tell,
+    begin_call,
     find_workspace,
+    hold_workspace,
     home_expanded,
     open_reading,
-    open_session,
 )
-from sessions.where import Where, chosen, opened, place_of, remembered
+from sessions.where import Open, Where, chosen, opened, place_of, remembered
 
 # Modules are named, not imported: `kerneldeck rank` has no use for the sweep's.
 HANDLERS = {
@@ -36,6 +38,7 @@ HANDLERS = {
     "run_objective": "sessions.handlers.run",
     "repeat_objective": "sessions.handlers.run",
     "sweep_kernel_config": "sessions.handlers.sweep",
+    "resume_sweep": "sessions.handlers.sweep",
     "guarded_final_verify": "sessions.handlers.verify",
     "restore_best_checkpoint": "sessions.handlers.restore",
     "apply_candidate": "sessions.handlers.restore",
@@ -53,7 +56,7 @@ HANDLERS = {
     "remove_target": "sessions.handlers.targets",
 }
 Handler = Callable[[Any, JsonObject], Any]
-Opening = AbstractContextManager[Session]
+Opening = AbstractContextManager[Held]
 PAUSE_S = 0.1
 
 
@@ -88,21 +91,58 @@ async def call(
         told: Answer = await handler_of(operation)(caller, arguments)
         return told
     find_workspace(start)
-    if operation.read_only or operation is UNLOCK:
+    if not needs_hold(operation):
         with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
-    where = await _where(operation, arguments, caller)
+    where = await _where(operation, arguments, caller, opened)
     try:
-        with ExitStack() as held:
-            opening = partial(open_session, start, caller, tell, reseal=operation is RESEAL, where=where)
-            session = await _held(held, opening, caller.wait_s)
-            return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
+        with ExitStack() as stack:
+            opening = partial(hold_workspace, start, caller.command)
+            held = await _held(stack, opening, caller.wait_s)
+            return await _carried_out(held, operation, arguments, caller, tell, where)
     finally:
         await where.close()
 
 
-async def _where(operation: Operation, arguments: JsonObject, caller: Caller) -> Where:
+async def call_held(
+    held: Held,
+    operation: Operation,
+    given: Mapping[str, object],
+    caller: Caller,
+    tell: Tell,
+    open_place: Open,
+) -> Answer:
+    """Carry an operation out on a workspace that this process holds; `open_place` reaches its machine.
+
+    For operations that need a workspace and change something; as `call`, one at a time.
+    """
+    arguments = bind(operation, given)
+    where = await _where(operation, arguments, caller, open_place)
+    try:
+        return await _carried_out(held, operation, arguments, caller, tell, where)
+    finally:
+        await where.close()
+
+
+def needs_hold(operation: Operation) -> bool:
+    """Whether the operation is carried out by the workspace's only holder, its host."""
+    return operation.needs_workspace and not operation.read_only and operation is not UNLOCK
+
+
+def check_arguments(operation: Operation, given: Mapping[str, object]) -> None:
+    """The ArgumentFault or TargetFault of a call that could never be carried out, before anybody is asked."""
+    chosen(bind(operation, given))
+
+
+async def _carried_out(
+    held: Held, operation: Operation, arguments: JsonObject, caller: Caller, tell: Tell, where: Where
+) -> Answer:
+    session = begin_call(held, caller, tell, operation is RESEAL, where)
+    return await _recorded(session, operation, arguments, handler_of(operation)(session, arguments))
+
+
+async def _where(operation: Operation, arguments: JsonObject, caller: Caller, open_place: Open) -> Where:
     """The machine that the call means; connected only when trials will run there.
 
     What is recorded of the call names it as its trials do, without a user's name.
@@ -111,7 +151,7 @@ async def _where(operation: Operation, arguments: JsonObject, caller: Caller) ->
     if operation.argument("target") is None or arguments.get("dry_run"):
         where = remembered(place)
     else:
-        where = await opened(place, caller.ask_host_key)
+        where = await open_place(place, caller.ask_host_key)
     if arguments.get("target"):
         arguments["target"] = where.name
     return where
@@ -125,8 +165,8 @@ def _folder(start: Path, name: str) -> Path:
         raise ConfigFault(f"{name} is no path to a folder: {error}", "name a folder that exists") from None
 
 
-async def _held(held: ExitStack, attempt: Callable[[], Opening], wait_s: float) -> Session:
-    """The session once nobody else holds the workspace; Busy after `wait_s`. An interrupt ends the wait."""
+async def _held(held: ExitStack, attempt: Callable[[], Opening], wait_s: float) -> Held:
+    """The workspace once nobody else holds the workspace; Busy after `wait_s`. An interrupt ends the wait."""
     deadline_s = time.monotonic() + wait_s
     while True:
         try:

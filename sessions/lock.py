@@ -31,8 +31,8 @@ T = TypeVar("T")
 def hold(place: StatePlace, command: str, wait_s: float = 0.0, socket: str = "") -> Iterator[Holder]:
     """Hold the workspace for writing; makes the state folder where it is absent.
 
-    `command` is what the person called, for the message that others get; `socket` where a host listens. Busy when another holds it for
-    longer than `wait_s`; StorageFault when the state cannot be written.
+    `command` is what the person called, for the message that others get; `socket` where a host listens.
+    Busy when another holds it for longer than `wait_s`; StorageFault when the state cannot be written.
     """
     create(place)
     me = Holder.here(command, socket=socket)

@@ -28,7 +28,10 @@ from sessions.where import Here, Parts, Where
 from sessions.workspace_files import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from core.sweep.mailbox import Mailbox
     from core.targets.ssh.host_keys import AskHostKey
+
+    OnSweep = Callable[[int, Mailbox], None]  # the sweep's id, and the way to it
 
 Tell = Callable[[Event], None]
 
@@ -41,11 +44,22 @@ class Caller:
     command: str = "kerneldeck"
     wait_s: float = 0.0
     ask_host_key: AskHostKey | None = None  # on a terminal: whether to trust a host that is not known
+    detached: bool = False  # the work goes on without whoever asked for it
+    on_sweep: OnSweep | None = None  # gets each sweep's mailbox as it begins
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A workspace that this process holds for writing, for one call after the other."""
+
+    root: Path
+    place: StatePlace
+    store: SessionStore
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A workspace held for writing, recovered and sealed."""
+    """A workspace held for writing, recovered and sealed, for one call."""
 
     workspace: Workspace
     place: StatePlace
@@ -55,6 +69,7 @@ class Session:
     sealed: FileSet
     where: Where
     facts: TargetFacts
+    caller: Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,38 +117,55 @@ def home_expanded(text: str) -> Path:
 def open_session(
     start: Path, caller: Caller, tell: Tell, reseal: bool = False, where: Where | None = None
 ) -> Iterator[Session]:
-    """Hold the workspace, put right what a crash left, and check the seal (unless about to renew it).
+    """Hold the workspace for one call; see `hold_workspace` and `begin_call`."""
+    with hold_workspace(start, caller.command) as held:
+        yield begin_call(held, caller, tell, reseal, where)
 
-    Trials run `where` says, here by default.
-    Busy at once when another command holds it; waiting is the caller's.
+
+@contextmanager
+def hold_workspace(start: Path, command: str, socket: str = "", wait_s: float = 0.0) -> Iterator[Held]:
+    """Hold the workspace at or above `start` for writing, its state opened and brought to the newest schema.
+
+    Busy when another process holds it for longer than `wait_s`.
     """
     workspace = read_workspace(find_workspace(start))
     place = locate(workspace.root, workspace.config.state_dir)
-    with hold(place, caller.command), open_write(place) as store:
-        files = JournaledFiles(workspace.root, workspace.config.files.mutable, store)
-        for sentence in recover(store, files):
-            tell(Note(f"recovered: {sentence}"))
-        sealed = _sealed(workspace, store, keep=not reseal)
-        yield _session(workspace, place, store, files, sealed, caller, tell, where or Here())
+    with hold(place, command, wait_s, socket), open_write(place) as store:
+        yield Held(workspace.root, place, store)
+
+
+def begin_call(
+    held: Held, caller: Caller, tell: Tell, reseal: bool = False, where: Where | None = None
+) -> Session:
+    """The workspace as it is now: what a crash left put right, the seal checked (unless about to be renewed).
+
+    Trials run `where` says, here by default.
+    """
+    workspace = read_workspace(held.root)
+    files = JournaledFiles(workspace.root, workspace.config.files.mutable, held.store)
+    for sentence in recover(held.store, files):
+        tell(Note(f"recovered: {sentence}"))
+    sealed = _sealed(workspace, held.store, keep=not reseal)
+    return _session(workspace, held, files, sealed, caller, tell, where or Here())
 
 
 def _session(
     workspace: Workspace,
-    place: StatePlace,
-    store: SessionStore,
+    held: Held,
     files: JournaledFiles,
     sealed: FileSet,
     caller: Caller,
     tell: Tell,
     where: Where,
 ) -> Session:
+    place, store = held.place, held.store
     facts = where.facts(store)
     description = contract_of(workspace.config, sealed, facts)
     contract = contract_id(description)
     store.put_contract(contract, description)
     target = where.target(Parts(place, materials(workspace, sealed), store.blobs, workspace.config.objective))
     engine = Engine(workspace, store, files, target, contract, caller.actor, place.outputs, tell)
-    return Session(workspace, place, store, files, engine, sealed, where, facts)
+    return Session(workspace, place, store, files, engine, sealed, where, facts, caller)
 
 
 def materials(workspace: Workspace, sealed: FileSet) -> Materials:

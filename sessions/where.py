@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.targets.ssh.places import Place
 
 LOCAL = "local"
+Open = Callable[["Place | None", "AskHostKey | None"], Awaitable["Where"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ class Here:
 class There:
     """An SSH target whose machine answers."""
 
-    def __init__(self, host: SshHost) -> None:
+    def __init__(self, host: SshHost, release: Callable[[], None] | None = None) -> None:
         self._host = host
+        self._release = release  # whoever keeps the connection between calls
 
     @property
     def name(self) -> str:
@@ -79,10 +82,14 @@ class There:
     def target(self, parts: Parts) -> Target:
         from core.targets.ssh.target import SshTarget
 
-        return SshTarget(self._host, parts.materials, parts.blobs, parts.objective)
+        kept = self._release is not None
+        return SshTarget(self._host, parts.materials, parts.blobs, parts.objective, keeps_host=kept)
 
     async def close(self) -> None:
-        await self._host.close()
+        if self._release is None:
+            await self._host.close()
+        else:
+            self._release()
 
 
 class Remembered:

@@ -107,6 +107,13 @@ class WorkEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkKept:
+    """The client of leased work has gone while others watch: it goes on, detached."""
+
+    receipt: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceSeen:
     """The workspace was looked at: its contract, its best, and which mutable files differ from that.
 
@@ -147,11 +154,19 @@ class HostLeaves:
 
 
 HostEvent = (
-    WorkAsked | WorkBegan | WorkEnded | WorkspaceSeen | TargetSeen | ClientCame | ClientLeft | HostLeaves
+    WorkAsked
+    | WorkBegan
+    | WorkEnded
+    | WorkKept
+    | WorkspaceSeen
+    | TargetSeen
+    | ClientCame
+    | ClientLeft
+    | HostLeaves
 )
 Event = EngineEvent | HostEvent
 HOST_EVENT_TYPES = (
-    WorkAsked, WorkBegan, WorkEnded, WorkspaceSeen, TargetSeen, ClientCame, ClientLeft, HostLeaves,
+    WorkAsked, WorkBegan, WorkEnded, WorkKept, WorkspaceSeen, TargetSeen, ClientCame, ClientLeft, HostLeaves,
 )  # fmt: skip
 _KINDS = named_kinds((*EVENT_TYPES, *HOST_EVENT_TYPES))
 

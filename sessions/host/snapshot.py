@@ -107,7 +107,7 @@ def _folded(snapshot: Snapshot, numbered: Numbered) -> Snapshot:
             return replace(snapshot, clients=tuple(one for one in snapshot.clients if one.number != number))
         case host.HostLeaves(reason):
             return replace(snapshot, leaving=reason)
-        case host.WorkAsked() | host.WorkBegan() | host.WorkEnded():
+        case host.WorkAsked() | host.WorkBegan() | host.WorkEnded() | host.WorkKept():
             return _with_work(snapshot, event)
         case engine.TrialBegan() | engine.TrialEnded() | engine.GateStep():
             return _with_trial(snapshot, event)
@@ -118,8 +118,15 @@ def _folded(snapshot: Snapshot, numbered: Numbered) -> Snapshot:
     return replace(snapshot, sweep=_with_event(snapshot.sweep, event, snapshot, numbered.when_s))
 
 
-def _with_work(snapshot: Snapshot, event: host.WorkAsked | host.WorkBegan | host.WorkEnded) -> Snapshot:
+def _with_work(
+    snapshot: Snapshot, event: host.WorkAsked | host.WorkBegan | host.WorkEnded | host.WorkKept
+) -> Snapshot:
     match event:
+        case host.WorkKept(receipt):
+            kept = snapshot.work and _detached(snapshot.work, receipt)
+            return replace(
+                snapshot, work=kept, queue=tuple(_detached(one, receipt) for one in snapshot.queue)
+            )
         case host.WorkAsked(work):
             return replace(snapshot, queue=(*snapshot.queue, work))
         case host.WorkBegan(receipt, when_s):
@@ -132,6 +139,10 @@ def _with_work(snapshot: Snapshot, event: host.WorkAsked | host.WorkBegan | host
                 return replace(snapshot, queue=queue)
             return replace(snapshot, work=None, queue=queue, trial=None, gate=None)
     return snapshot
+
+
+def _detached(work: Work, receipt: int) -> Work:
+    return replace(work, leased=False) if work.receipt == receipt else work
 
 
 def _without(queue: tuple[Work, ...], receipt: int) -> tuple[Work, ...]:

@@ -38,8 +38,16 @@ _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a
 class SshTarget:
     """Runs jobs on an opened host. `run` answers with an outcome whatever happens to a job or the link."""
 
-    def __init__(self, host: SshHost, materials: Materials, blobs: Blobs, objective: Objective) -> None:
+    def __init__(
+        self,
+        host: SshHost,
+        materials: Materials,
+        blobs: Blobs,
+        objective: Objective,
+        keeps_host: bool = False,
+    ) -> None:
         self._host = host
+        self._keeps_host = keeps_host  # the next call uses its connection
         self._objective = objective
         self._contents = WorkspaceContents(blobs)
         self._layouts = Layouts(materials, self._contents)
@@ -149,7 +157,8 @@ class SshTarget:
                 with suppress(TargetFault):
                     await self._forget(trials)
         finally:
-            await self._host.close()
+            if not self._keeps_host:
+                await self._host.close()
 
     async def _forget(self, trials: RemoteTrials) -> None:
         """A trial whose outcome has just come is still being cleared up: it is asked about again."""

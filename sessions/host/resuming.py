@@ -1,0 +1,44 @@
+"""Sweeps that outlive a host: which ones the next host goes on with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from core.operations.catalogue import operation_named
+from core.operations.declaration import Answer, Operation
+from core.records import SweepRecord
+from sessions.host.desk import Job
+from sessions.host.events import Work
+from sessions.store import SessionStore
+
+RESUME = "resume_sweep"
+
+
+def jobs_to_resume(store: SessionStore, receipt: Callable[[], int]) -> list[Job]:
+    """One job a sweep that is on record as running: detached ones, once recovery has stopped the others.
+
+    Their trials get this process's environment, which is that of whoever started it.
+    """
+    operation = operation_named(RESUME)
+    assert operation is not None
+    return [_job(operation, sweep, receipt()) for sweep in store.running_sweeps()]
+
+
+def _job(operation: Operation, sweep: SweepRecord, receipt: int) -> Job:
+    command = f"kerneldeck sweep resume {sweep.id}"
+    work = Work(receipt, RESUME, sweep.actor, command, os.getpid(), 0, False, time.time())
+    ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    ended.add_done_callback(lambda ended: ended.exception())  # its end is told as an event
+    return Job(work, operation, {"sweep": sweep.id}, dict(os.environ), "/", ended)
+
+
+def keep_sweeps(store: SessionStore, sweeps: Iterable[int]) -> None:
+    """These sweeps were leased and are no longer: another host goes on with them."""
+    for number in sweeps:
+        record = store.sweep(number)
+        if record is not None and record.ended_s is None:
+            store.update_sweep(replace(record, detached=True))

@@ -1,0 +1,106 @@
+"""The host as a process: holds the workspace, puts right what a crash left, and serves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from core.errors import Busy, KerneldeckError
+from core.workspace.toml_reader import read_workspace
+from sessions.host.place import check_socket
+from sessions.host.reaching import host_place
+from sessions.host.server import Host
+from sessions.host.wire import fault_json
+from sessions.journal import JournaledFiles
+from sessions.lock import holder_of
+from sessions.recovery import recover
+from sessions.session import Held, hold_workspace
+
+IDLE_VARIABLE = "KERNELDECK_HOST_IDLE_S"
+IDLE_S = 30.0
+COMMAND = "kerneldeck host"
+_LEFT_WITHIN_S = 10.0
+_PAUSE_S = 0.02
+
+
+class _OtherServes(Exception):
+    """Another host of this workspace listens."""
+
+
+def serve(start: Path, ready: int) -> None:
+    """Be the host of the workspace at or above `start`; what came of that is told to the pipe `ready`.
+
+    Returns when it is time to leave, or when another host serves already.
+    """
+    try:
+        _, here = host_place(start)
+        with _held(start, str(here.socket)) as held:
+            if check_socket(here.socket):
+                here.socket.unlink()  # whoever holds the workspace may: nobody listens there
+            recovered = _recovered(held)
+            os.umask(0o077)
+            os.chdir("/")
+            host = Host(held, idle_s(), recovered)
+            asyncio.run(host.run(here.socket, lambda: _tell(ready, {"ready": True})))
+    except _OtherServes:
+        _tell(ready, {"ready": True})
+    except KerneldeckError as fault:
+        _tell(ready, {"fault": fault_json(fault)})
+
+
+def idle_s() -> float:
+    """How long a host stays that nobody needs."""
+    try:
+        return max(0.0, float(os.environ[IDLE_VARIABLE]))
+    except (KeyError, ValueError):
+        return IDLE_S
+
+
+@contextmanager
+def _held(start: Path, listening: str) -> Iterator[Held]:
+    """The workspace; a host that is just leaving it is waited for."""
+    until_s = time.monotonic() + _LEFT_WITHIN_S
+    while True:
+        opening = hold_workspace(start, COMMAND, listening)
+        try:
+            held = opening.__enter__()
+        except Busy:
+            other = holder_of(host_place(start)[0])
+            if other is not None and other.socket and _listens(other.socket):
+                raise _OtherServes from None
+            if other is None or not other.socket or time.monotonic() >= until_s:
+                raise
+            time.sleep(_PAUSE_S)
+            continue
+        try:
+            yield held
+        finally:
+            opening.__exit__(None, None, None)
+        return
+
+
+def _listens(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def _recovered(held: Held) -> list[str]:
+    workspace = read_workspace(held.root)
+    return recover(held.store, JournaledFiles(held.root, workspace.config.files.mutable, held.store))
+
+
+def _tell(ready: int, message: dict[str, object]) -> None:
+    """Whoever waited for it may have gone."""
+    with suppress(OSError):
+        os.write(ready, json.dumps(message).encode() + b"\n")
+        os.close(ready)
