@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from core.operations.catalogue import OPERATIONS
 from core.operations.declaration import Argument, Kind, Operation
 from kerneldeck import __version__, streams
 from kerneldeck.arguments import given_values, json_object
+from kerneldeck.host_commands import host_commands
 from kerneldeck.text import printable, strict_json
 
 if TYPE_CHECKING:
@@ -116,11 +118,13 @@ def group() -> click.Group:
         parent.add_command(_verb(operation))
     root.add_command(_call())
     root.add_command(_completion())
+    for command in host_commands(_workspace_option()):
+        root.add_command(command)
     return root
 
 
 _GROUPS = {
-    "sweep": "Run many candidates, and ask the gate about the leaders.",
+    "sweep": "Run many candidates, ask the gate about the leaders, and steer that while it runs.",
     "target": "Describe the machines on which trials run, and say which one is used.",
 }
 
@@ -153,7 +157,7 @@ def _short(doc: str) -> str:
     return re.split(r"[:;,.] |\.$", doc, maxsplit=1)[0] + "."
 
 
-_COMMON = ("as_json", "workspace", "wait")
+_COMMON = ("as_json", "workspace", "wait", "detach")
 
 
 def _common(operation: Operation) -> list[click.Parameter]:
@@ -162,13 +166,21 @@ def _common(operation: Operation) -> list[click.Parameter]:
     ]
     if operation.needs_workspace:
         common.append(_workspace_option())
-    if operation.needs_workspace and not operation.read_only:
+    if operation.needs_workspace and not operation.read_only and not operation.control:
         common.append(_wait_option())
+    if operation.long:
+        common.append(_detach_option())
     return common
 
 
 def _workspace_option() -> click.Option:
     return click.Option(["-C", "--workspace"], default=".", help="a folder in the workspace", metavar="DIR")
+
+
+def _detach_option() -> click.Option:
+    return click.Option(
+        ["--detach"], is_flag=True, help="hand it to the workspace's host and leave; see: kerneldeck attach"
+    )
 
 
 def _wait_option() -> click.Option:
@@ -209,17 +221,16 @@ def _help(argument: Argument) -> str:
 def _carry_out(operation: Operation, given: dict[str, object], options: dict[str, Any]) -> int:
     import asyncio
 
-    from kerneldeck.host_key import host_key_asker
+    from kerneldeck.hosting import Ask, carried_out
     from kerneldeck.progress import Display
-    from sessions.binding import call
-    from sessions.session import Caller
 
-    command = " ".join([PROGRAM, *operation.verb])
     quiet = bool(options["as_json"])
-    caller = Caller("cli", command, options.get("wait", 0.0), None if quiet else host_key_asker())
-    start = Path(options.get("workspace") or ".")
+    ask = Ask(
+        operation, given, Path(options.get("workspace") or "."), " ".join([PROGRAM, *operation.verb]),
+        options.get("wait", 0.0), quiet, bool(options.get("detach")),
+    )  # fmt: skip
     with Display(quiet=quiet) as display:
-        answer = asyncio.run(call(operation, given, start, caller, display.tell))
+        answer = asyncio.run(carried_out(ask, display.tell))
     with streams.answering():
         _print(operation, answer, quiet)
     return answer.exit_code
@@ -229,9 +240,9 @@ def _print(operation: Operation, answer: Answer, as_json: bool) -> None:
     if as_json:
         print(strict_json({"operation": operation.id, **answer.content, "exit_code": answer.exit_code}))
         return
-    from kerneldeck.render import render
+    from kerneldeck.render import render, render_detached
 
-    render(operation, answer)
+    (render_detached if "receipt" in answer.content else partial(render, operation))(answer)
 
 
 def _call() -> click.Command:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 from kerneldeck.text import printable
 
 if TYPE_CHECKING:
-    from core.targets.ssh.host_keys import AskHostKey, HostKeyQuestion
+    from collections.abc import Awaitable, Callable
+
+    from core.targets.ssh.host_keys import HostKeyQuestion
+    from sessions.host.client import HostKeyAsked
+
+    Ask = Callable[[HostKeyQuestion | HostKeyAsked], Awaitable[bool]]
 
 
-def host_key_asker() -> AskHostKey | None:
+def host_key_asker() -> Ask | None:
     """None without a terminal: an unknown host is refused then."""
     return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
-async def _ask(question: HostKeyQuestion) -> bool:
+async def _ask(question: HostKeyQuestion | HostKeyAsked) -> bool:
     kept = f"kept in {question.kept_in}" if question.kept_in else "for this connection only"
     text = (
         f"{question.hop} shows a host key that is not known: {question.algorithm} {question.fingerprint}\n"

@@ -7,13 +7,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from core.events import Event, GateStep, Note, SweepStep, TrialBegan, TrialEnded
+from core.events import GateStep, Note, SweepStep, TrialBegan, TrialEnded
 from core.records import TrialRecord
 from kerneldeck.streams import silence
 from kerneldeck.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from sessions.host.events import Event
 
 
 _STAGES = {"baseline": "the best", "confirm": "gate", "direct": "gate", "verify": "the winner"}

@@ -19,6 +19,13 @@ def render(operation: Operation, answer: Answer) -> None:
     (dry or _RENDERERS[operation.id])(content)
 
 
+def render_detached(answer: Answer) -> None:
+    """Work that was handed over: how it is called, and how to see it."""
+    content = answer.content
+    print(f"#{content['receipt']} {content['state']}: {content['command']}")
+    print("  watch it: kerneldeck attach   what happens, line by line: kerneldeck watch --plain")
+
+
 # The others tell what they would do in the same words as what they did.
 _DRY_RUNS: dict[str, Callable[[JsonObject], None]] = {
     "guarded_final_verify": dry_run.dry_verify,
@@ -36,6 +43,12 @@ _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "repeat_objective": trials.render_repeat,
     "sweep_kernel_config": trials.render_sweep,
     "resume_sweep": trials.render_sweep,
+    "pause_sweep": trials.render_said,
+    "continue_sweep": trials.render_said,
+    "stop_sweep": trials.render_said,
+    "cancel_candidate": trials.render_said,
+    "move_candidate": trials.render_said,
+    "retry_candidate": trials.render_said,
     "guarded_final_verify": trials.render_verify,
     "restore_best_checkpoint": trials.render_restore,
     "rank_history": trials.render_rank,

@@ -218,3 +218,7 @@ def render_apply(content: JsonObject) -> None:
 
 def render_result(content: JsonObject) -> None:
     line(f"wrote {content['path']}")
+
+
+def render_said(content: JsonObject) -> None:
+    line(content["said"])

@@ -39,6 +39,12 @@ HANDLERS = {
     "repeat_objective": "sessions.handlers.run",
     "sweep_kernel_config": "sessions.handlers.sweep",
     "resume_sweep": "sessions.handlers.sweep",
+    "pause_sweep": "sessions.handlers.sweep_control",
+    "continue_sweep": "sessions.handlers.sweep_control",
+    "stop_sweep": "sessions.handlers.sweep_control",
+    "cancel_candidate": "sessions.handlers.sweep_control",
+    "move_candidate": "sessions.handlers.sweep_control",
+    "retry_candidate": "sessions.handlers.sweep_control",
     "guarded_final_verify": "sessions.handlers.verify",
     "restore_best_checkpoint": "sessions.handlers.restore",
     "apply_candidate": "sessions.handlers.restore",
@@ -91,6 +97,9 @@ async def call(
         told: Answer = await handler_of(operation)(caller, arguments)
         return told
     find_workspace(start)
+    if operation.control:
+        control: Callable[..., Awaitable[Answer]] = handler_of(operation)
+        return await control(start, caller, arguments)
     if not needs_hold(operation):
         with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
@@ -127,7 +136,11 @@ async def call_held(
 
 def needs_hold(operation: Operation) -> bool:
     """Whether the operation is carried out by the workspace's only holder, its host."""
-    return operation.needs_workspace and not operation.read_only and operation is not UNLOCK
+    return _changes(operation) and operation is not UNLOCK and not operation.control
+
+
+def _changes(operation: Operation) -> bool:
+    return operation.needs_workspace and not operation.read_only
 
 
 def check_arguments(operation: Operation, given: Mapping[str, object]) -> None:

@@ -37,6 +37,7 @@ RUN = Operation(
         WARMUP, REPEATS, REMOTE, TARGET, TIMEOUT,
         Argument("workspace_tag", Kind.TEXT, "a word kept with the record of this call", "", flag="--tag"),
     ),
+    long=True,
 )  # fmt: skip
 
 REPEAT = Operation(
@@ -52,6 +53,7 @@ REPEAT = Operation(
         ),
         TARGET, DRY_RUN,
     ),
+    long=True,
 )  # fmt: skip
 
 SWEEP_CONFIG = Operation(
@@ -75,6 +77,7 @@ SWEEP_CONFIG = Operation(
         Argument("max_seconds", Kind.NUMBER, "stop screening after so many seconds", minimum=1),
         SEED, TARGET, DRY_RUN,
     ),
+    long=True,
 )  # fmt: skip
 
 SWEEP_RESUME = Operation(
@@ -85,6 +88,46 @@ SWEEP_RESUME = Operation(
                  minimum=1, maximum=2_000_000_000, positional=True),
         TARGET,
     ),
+    long=True,
+)  # fmt: skip
+
+_SWEEP = Argument("sweep", Kind.INTEGER, "its number; the one that runs when not given", minimum=1,
+                  maximum=2_000_000_000)  # fmt: skip
+_CANDIDATE = Argument("candidate", Kind.TEXT, "the beginning of its id", "", positional=True)
+
+SWEEP_PAUSE = Operation(
+    "pause_sweep", ("sweep", "pause"),
+    "Pause the sweep that runs: its running trial goes on to its end, the next waits.",
+    (_SWEEP,), control="pause",
+)  # fmt: skip
+
+SWEEP_CONTINUE = Operation(
+    "continue_sweep", ("sweep", "continue"), "Let a paused sweep go on.", (_SWEEP,), control="resume",
+)  # fmt: skip
+
+SWEEP_STOP = Operation(
+    "stop_sweep", ("sweep", "stop"),
+    "Stop the sweep that runs, for good: what was screened stays in the history.",
+    (_SWEEP,), control="stop",
+)  # fmt: skip
+
+SWEEP_CANCEL = Operation(
+    "cancel_candidate", ("sweep", "cancel"),
+    "Cancel a waiting candidate of the sweep that runs, or the running one when none is named.",
+    (_CANDIDATE, _SWEEP), control="cancel",
+)  # fmt: skip
+
+SWEEP_MOVE = Operation(
+    "move_candidate", ("sweep", "move"),
+    "Let a waiting candidate of the sweep that runs have its turn sooner or later.",
+    (_CANDIDATE, Argument("by", Kind.INTEGER, "so many places later; sooner where negative", -1), _SWEEP),
+    control="move",
+)  # fmt: skip
+
+SWEEP_RETRY = Operation(
+    "retry_candidate", ("sweep", "retry"),
+    "Let a candidate wait again that was cancelled, or that the target could not run.",
+    (_CANDIDATE, _SWEEP), control="retry",
 )  # fmt: skip
 
 VERIFY = Operation(
@@ -98,6 +141,7 @@ VERIFY = Operation(
         Argument("restore_files", Kind.TEXTS, "restore only these mutable files", ()),
         SEED, TARGET, DRY_RUN,
     ),
+    long=True,
 )  # fmt: skip
 
 RESTORE = Operation(
@@ -133,6 +177,7 @@ APPLY = Operation(
         Argument("require_improvement", Kind.FLAG, "the gate must call it faster", True),
         SEED, TARGET,
     ),
+    long=True,
 )  # fmt: skip
 
 RESULT = Operation(
@@ -295,7 +340,8 @@ TARGET_CLEAN = Operation(
 )  # fmt: skip
 
 OPERATIONS = (
-    INSPECT, RUN, REPEAT, SWEEP_CONFIG, SWEEP_RESUME, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC,
+    INSPECT, RUN, REPEAT, SWEEP_CONFIG, SWEEP_RESUME, SWEEP_PAUSE, SWEEP_CONTINUE, SWEEP_STOP, SWEEP_CANCEL, SWEEP_MOVE,
+    SWEEP_RETRY, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC,
     UNLOCK, HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK,
     TARGET_CLEAN,
 )  # fmt: skip

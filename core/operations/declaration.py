@@ -42,7 +42,8 @@ class Operation:
     """One thing a user can do.
 
     `id` is its name for agents, `verb` on the command line. `people_only` operations are never offered
-    to agents.
+    to agents. `long` ones run trials and can go on without whoever asked. A `control` is a word to the
+    sweep that a host runs, while that runs.
     """
 
     id: str
@@ -52,6 +53,8 @@ class Operation:
     read_only: bool = False
     people_only: bool = False
     needs_workspace: bool = True
+    long: bool = False
+    control: str = ""
 
     def argument(self, name: str) -> Argument | None:
         return next((argument for argument in self.arguments if argument.name == name), None)

@@ -61,6 +61,11 @@ class Pending:
     receipt: int
     _asked: _Asked
 
+    @property
+    def ended(self) -> bool:
+        """Whether the answer has come, or will not come any more."""
+        return self._asked.answer.done()
+
     async def answer(self) -> Answer:
         """How it ended. KerneldeckError: it could not be done; HostFault: the host has gone."""
         told = await asyncio.shield(self._asked.answer)

@@ -6,11 +6,17 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
+from core.errors import KerneldeckError
 from core.operations.catalogue import operation_named
 from core.operations.declaration import Answer, Operation
 from core.records import SweepRecord
+from core.targets.ssh.address import SCHEME
+from core.targets.ssh.places_file import targets_file
+from core.targets.ssh.places_toml import read_places
+from core.words import JsonObject
 from sessions.host.desk import Job
 from sessions.host.events import Work
 from sessions.store import SessionStore
@@ -33,7 +39,17 @@ def _job(operation: Operation, sweep: SweepRecord, receipt: int) -> Job:
     work = Work(receipt, RESUME, sweep.actor, command, os.getpid(), 0, False, time.time())
     ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     ended.add_done_callback(lambda ended: ended.exception())  # its end is told as an event
-    return Job(work, operation, {"sweep": sweep.id}, dict(os.environ), "/", ended)
+    return Job(work, operation, _arguments(sweep), dict(os.environ), "/", ended)
+
+
+def _arguments(sweep: SweepRecord) -> JsonObject:
+    """On the target of its record, which names a described place behind the scheme of all SSH targets."""
+    target = sweep.target
+    if target.startswith(SCHEME):
+        with suppress(KerneldeckError):
+            places = read_places(targets_file(os.environ)).by_name
+            target = target.removeprefix(SCHEME) if target.removeprefix(SCHEME) in places else target
+    return {"sweep": sweep.id, "target": target}
 
 
 def keep_sweeps(store: SessionStore, sweeps: Iterable[int]) -> None:

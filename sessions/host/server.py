@@ -34,6 +34,7 @@ from sessions.session import Caller, Held
 from sessions.where import place_of, remembered
 
 LOOKS_EVERY_S = 2.0
+AWAITED_S = 5.0
 
 
 class Host:
@@ -58,10 +59,15 @@ class Host:
         self._left = asyncio.Event()
         self._idle: asyncio.TimerHandle | None = None
         self._kept_open: list[int] = []
+        self._awaited = True  # whoever started this host is on its way
 
     async def run(self, socket: Path, ready: Callable[[], None]) -> None:
         """Serve at `socket` until it is time to leave; `ready` is called once it listens."""
-        server = await asyncio.start_unix_server(self._visit, str(socket), limit=MOST_FROM_CLIENT_BYTES)
+        umask = os.umask(0o177)
+        try:
+            server = await asyncio.start_unix_server(self._visit, str(socket), limit=MOST_FROM_CLIENT_BYTES)
+        finally:
+            os.umask(umask)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.leave, "it was stopped")
         for job in jobs_to_resume(self.held.store, self.receipt):
@@ -112,6 +118,7 @@ class Host:
     def came(self, visitor: Visitor) -> None:
         visitor.number = next(self._numbers)
         self._visitors[visitor.number] = visitor
+        self._awaited = False
         self.log.tell(ClientCame(visitor.view), visitor.hello.actor)
         self._consider_leaving()
 
@@ -140,11 +147,12 @@ class Host:
             self._idle = None
         if self._visitors or not self.desk.idle or self.leaving:
             return
-        if self._idle_s <= 0:
+        idle_s = max(self._idle_s, AWAITED_S) if self._awaited else self._idle_s
+        if idle_s <= 0:
             self.leave("nobody needs it")
         else:
             loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(self._idle_s, self.leave, "nobody needs it")
+            self._idle = loop.call_later(idle_s, self.leave, "nobody needs it")
 
     def look(self) -> None:
         """Tell what the workspace and its target look like now, where that has changed."""

@@ -33,10 +33,10 @@ class _OtherServes(Exception):
     """Another host of this workspace listens."""
 
 
-def serve(start: Path, ready: int) -> None:
+def serve(start: Path, ready: int) -> int:
     """Be the host of the workspace at or above `start`; what came of that is told to the pipe `ready`.
 
-    Returns when it is time to leave, or when another host serves already.
+    Returns an exit code when it is time to leave, or when another host serves already.
     """
     try:
         _, here = host_place(start)
@@ -44,14 +44,18 @@ def serve(start: Path, ready: int) -> None:
             if check_socket(here.socket):
                 here.socket.unlink()  # whoever holds the workspace may: nobody listens there
             recovered = _recovered(held)
-            os.umask(0o077)
             os.chdir("/")
-            host = Host(held, idle_s(), recovered)
-            asyncio.run(host.run(here.socket, lambda: _tell(ready, {"ready": True})))
+            asyncio.run(_served(held, here.socket, recovered, ready))
     except _OtherServes:
         _tell(ready, {"ready": True})
     except KerneldeckError as fault:
         _tell(ready, {"fault": fault_json(fault)})
+        return fault.exit_code
+    return 0
+
+
+async def _served(held: Held, socket: Path, recovered: list[str], ready: int) -> None:
+    await Host(held, idle_s(), recovered).run(socket, lambda: _tell(ready, {"ready": True}))
 
 
 def idle_s() -> float:

@@ -104,6 +104,7 @@ def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, st
         if name != "PYTHONPATH" and not name.startswith(("KERNELDECK_", "HARNESSGYM_", "COV_", "COLUMNS"))
     }
     plain["XDG_CONFIG_HOME"] = "/nonexistent"  # nobody's described targets
+    plain["KERNELDECK_HOST_IDLE_S"] = "0"  # a host leaves with its last client
     for name, value in (changes or {}).items():
         if value is None:
             plain.pop(name, None)
