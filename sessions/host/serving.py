@@ -27,6 +27,7 @@ IDLE_S = 30.0
 COMMAND = "kerneldeck host"
 _LEFT_WITHIN_S = 10.0
 _PAUSE_S = 0.02
+_STDERR = 2
 
 
 class _OtherServes(Exception):
@@ -36,8 +37,11 @@ class _OtherServes(Exception):
 def serve(start: Path, ready: int) -> int:
     """Be the host of the workspace at or above `start`; what came of that is told to the pipe `ready`.
 
+    With such a pipe this process leaves at once, and a child of it, of no terminal and no parent, serves.
     Returns an exit code when it is time to leave, or when another host serves already.
     """
+    if ready > _STDERR and os.fork():
+        os._exit(0)
     try:
         _, here = host_place(start)
         with _held(start, str(here.socket)) as held:

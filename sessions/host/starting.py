@@ -35,15 +35,14 @@ async def start_host(root: Path, place: SocketPlace) -> None:
     try:
         written = await _first_line(ours)
     except TimeoutError:
-        process.terminate()
         raise HostFault(
             f"the host did not get ready within {READY_WITHIN_S:g} s", f"see {shown(place.log)}"
         ) from None
     finally:
         os.close(ours)
+        process.wait()  # it only starts the host, and has ended by then
     told = _told(written)
     if "fault" in told:
-        await asyncio.to_thread(process.wait)
         raise ToldFault(told["fault"])
     if not told:
         raise HostFault("the host could not be started", f"see {shown(place.log)}")
