@@ -17,6 +17,7 @@ from core.errors import ArgumentFault, KerneldeckError
 from core.operations.catalogue import OPERATIONS
 from core.operations.declaration import Argument, Kind, Operation
 from kerneldeck import __version__, streams
+from kerneldeck.app_command import app_command, with_app
 from kerneldeck.arguments import given_values, json_object
 from kerneldeck.host_commands import host_commands
 from kerneldeck.text import printable, strict_json
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     streams.settle()
     as_json = "--json" in arguments or arguments[:1] == ["call"]
     try:
-        outcome = group().main(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+        outcome = group().main(args=with_app(arguments), prog_name=PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except click.exceptions.Exit as stopped:
         return stopped.exit_code
@@ -118,6 +119,7 @@ def group() -> click.Group:
         parent.add_command(_verb(operation))
     root.add_command(_call())
     root.add_command(_completion())
+    root.add_command(app_command(_workspace_option(), CONTEXT))
     for command in host_commands(_workspace_option()):
         root.add_command(command)
     return root

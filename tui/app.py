@@ -1,0 +1,90 @@
+"""The app: a client of a workspace's host, on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+
+from textual.app import App
+
+from tui import doing
+from tui.actions import Action
+from tui.deck import Deck
+from tui.keymap import Keymap
+from tui.lines.frame import why_dimmed
+from tui.main_screen import MainScreen
+from tui.paint import Paint
+from tui.plain import plain
+from tui.style import LAYOUT
+
+
+class KerneldeckApp(App[int]):
+    """Shows what the host tells, and asks it for what the keys say. Its result is an exit code."""
+
+    TITLE = "kerneldeck"
+    ENABLE_COMMAND_PALETTE = False
+    INHERIT_BINDINGS = False
+    CSS = LAYOUT
+
+    def __init__(self, deck: Deck, paint: Paint, keymap: Keymap) -> None:
+        super().__init__()
+        self.theme = "ansi-dark"
+        self.deck = deck
+        self.paint = paint
+        self.keymap = keymap
+        self.main = MainScreen(self)
+        self._tasks: set[asyncio.Task[None]] = set()
+        deck.changed = self._changed
+
+    def get_default_screen(self) -> MainScreen:
+        return self.main
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit, 0)
+        self.begin(self._follow())
+
+    def begin(self, work: Coroutine[object, object, None]) -> None:
+        """Do something beside the screen; a fault of it is a sentence on the screen, never its end."""
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.deck.say(f"internal fault: {type(error).__name__}: {error}")
+
+    async def _follow(self) -> None:
+        await self.deck.run()
+        if self.deck.lost_at_start is not None:
+            self.exit(self.deck.lost_at_start.exit_code)
+
+    def _changed(self) -> None:
+        if self.is_running and self.main.is_mounted:
+            self.main.show()
+
+    async def do(self, action: Action) -> None:
+        """Carry an action out, or say why it cannot be done now."""
+        why = why_dimmed(action, self.deck.showing)
+        if why:
+            self.deck.say(why)
+            return
+        try:
+            await doing.do(self, action)
+        except Exception as error:
+            self.deck.say(f"internal fault in {action.id}: {type(error).__name__}: {plain(error)}")
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C: nothing ends by it."""
+        way_out, stop = self.keymap.shown("app.detach"), self.keymap.shown("queue.stop")
+        self.deck.say(f"nothing was stopped: {way_out} detaches, {stop} stops the sweep")
+
+    async def on_unmount(self) -> None:
+        for task in [*self._tasks]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.deck.close()

@@ -1,0 +1,129 @@
+"""The main screen: the pinned row, four panes, the last event, the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tui.actions import CONTEXT, HEALTH, HISTORY, PANES, QUEUE
+from tui.lines.context import context_body
+from tui.lines.frame import banner_line, footer_line, last_line, pane_head, tiny_line
+from tui.lines.health import health_body
+from tui.lines.status import status_line
+from tui.panes.history_body import HistoryBody
+from tui.panes.lines_view import LinesView, ScrolledLines
+from tui.panes.pane import Pane
+from tui.panes.queue_list import QueueList
+
+if TYPE_CHECKING:
+    from tui.app import KerneldeckApp
+
+LAYOUTS = ("tiny", "compact", "accordion", "columns", "areas")
+
+
+def layout_of(width: int, height: int) -> str:
+    """The layout for a terminal of that size."""
+    if width < 40 or height < 12:
+        return "tiny"
+    if width < 60 or height < 16:
+        return "compact"
+    if width >= 150 and height >= 40:
+        return "areas"
+    return "columns" if width >= 110 and height >= 30 else "accordion"
+
+
+class MainScreen(Screen[None]):
+    """Everything on it is made once; a change of size changes classes, a change of state changes lines."""
+
+
+    def __init__(self, deck_app: KerneldeckApp) -> None:
+        super().__init__()
+        self._app = deck_app
+        look = (deck_app.paint, deck_app.deck.showing.glyphs.ascii)
+        showing = deck_app.deck.showing
+        self.status = LinesView(*look, base="bar", id="status")
+        self.banner = LinesView(*look, id="banner")
+        self.tiny = LinesView(*look, id="tiny")
+        self.last = LinesView(*look, id="last")
+        self.footer = LinesView(*look, id="footer")
+        self.queue = QueueList(deck_app.deck.record, deck_app.paint, showing, id="queue")
+        self.context = ScrolledLines(*look, id="context")
+        self.health = ScrolledLines(*look, id="health")
+        self.history = HistoryBody(deck_app, id="history")
+        bodies: dict[str, Widget] = {
+            CONTEXT: self.context, HEALTH: self.health, QUEUE: self.queue, HISTORY: self.history,
+        }  # fmt: skip
+        self.panes = {name: Pane(name, body, *look) for name, body in bodies.items()}
+        self.drawer = ScrolledLines(*look, id="drawer")
+        self.pane = QUEUE
+        self.layout_name = ""
+
+    def compose(self) -> ComposeResult:
+        yield self.status
+        yield self.banner
+        yield self.tiny
+        with Container(id="panes"):
+            with Vertical(id="left"):
+                yield self.panes[CONTEXT]
+                yield self.panes[HEALTH]
+            with Vertical(id="right"):
+                yield self.panes[QUEUE]
+                yield self.panes[HISTORY]
+            yield self.drawer
+        yield self.last
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.open_pane(self.pane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._lay_out(event.size.width, event.size.height)
+
+    def _lay_out(self, width: int, height: int) -> None:
+        name = layout_of(width, height)
+        if name != self.layout_name:
+            self.layout_name = name
+            for one in LAYOUTS:
+                self.set_class(one == name, one)
+        self.call_after_refresh(self.show)
+
+    def open_pane(self, name: str) -> None:
+        """Make that pane the open one, with the focus in it."""
+        self.pane = name
+        for one in PANES:
+            self.panes[one].set_class(one == name, "open")
+        self.query_one("#left").set_class(name in (CONTEXT, HEALTH), "has-open")
+        self.query_one("#right").set_class(name in (QUEUE, HISTORY), "has-open")
+        self.panes[name].body.focus()
+        self.call_after_refresh(self.show)
+
+    def show(self) -> None:
+        """Give every part its lines; parts repaint what differs."""
+        if not self.is_mounted:
+            return
+        showing, width = self._app.deck.showing, self.size.width
+        with self.app.batch_update():
+            self.set_class(bool(showing.banner), "told")
+            self.status.show((status_line(showing, width),))
+            self.banner.show((banner_line(showing, width),))
+            self.tiny.show((tiny_line(width, self.size.height, self._app.keymap),))
+            for name, pane in self.panes.items():
+                pane.show_head(pane_head(name, showing, pane.head.size.width or width, name == self.pane))
+            self.queue.show(showing)
+            self.context.show(context_body(showing, self.context.size.width))
+            self.health.show(health_body(showing, self.health.size.width))
+            self.history.look(showing)
+            self.last.show((last_line(showing, width),))
+            self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
+
+    async def on_key(self, event: events.Key) -> None:
+        action = self._app.keymap.action_of(event.key, self.pane)
+        if action is not None:
+            event.stop()
+            event.prevent_default()
+            await self._app.do(action)

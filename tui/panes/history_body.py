@@ -1,0 +1,66 @@
+"""The History pane's body: the table of every trial, or why it cannot be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from core.errors import KerneldeckError
+from tui.history.table import HistoryTable
+from tui.line import line_of
+from tui.lines.history import EMPTY
+from tui.panes.lines_view import LinesView
+from tui.showing import Showing
+
+if TYPE_CHECKING:
+    from tui.app import KerneldeckApp
+
+
+class HistoryBody(Vertical, can_focus=True):
+    """Mounts the table once there is a history to read."""
+
+    def __init__(self, deck_app: KerneldeckApp, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._app = deck_app
+        self.table: HistoryTable | None = None
+        self._empty = LinesView(deck_app.paint, deck_app.deck.showing.glyphs.ascii)
+        self._newest: object = None
+
+    def compose(self) -> ComposeResult:
+        yield self._empty
+
+    def look(self, showing: Showing) -> None:
+        """Take what is new; called with every change, reads only when a trial began or ended."""
+        facts = showing.history
+        if facts.fault or not facts.runs:
+            told = (f"  {facts.fault}", "bad") if facts.fault else (f"  {EMPTY}", "dim")
+            self._empty.show((line_of(told),))
+            return
+        newest = (showing.snapshot.trial, showing.snapshot.ended[:1], showing.workspace)
+        contract = showing.workspace.contract_id if showing.workspace else ""
+        if self.table is None and contract:
+            self._mount_table(contract)
+        elif self.table is None:
+            return
+        elif newest != self._newest:
+            self.table.look()
+        self._newest = newest
+
+    def _mount_table(self, contract_id: str) -> None:
+        try:
+            reader = self._app.deck.record.history_reader(contract_id)
+        except KerneldeckError:
+            return
+        if reader is None:
+            return
+        self.table = HistoryTable(reader, self._app.paint, self._app.deck.showing.glyphs)
+        self._empty.display = False
+        self.mount(self.table)
+        if self.has_focus:
+            self.table.focus()
+
+    def on_focus(self) -> None:
+        if self.table is not None:
+            self.table.focus()

@@ -1,0 +1,85 @@
+"""A widget of ready lines, which repaints exactly the lines that differ."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.line import Line, Lines, text_of
+from tui.paint import Paint
+from tui.plain import ascii_only
+
+
+def strip_of(line: Line, paint: Paint, ascii_glyphs: bool, width: int, base: str = "") -> Strip:
+    """The line as the screen library paints it, in exactly `width` cells."""
+    under = paint.style(base)
+    segments = [
+        Segment(ascii_only(span.text) if ascii_glyphs else span.text, under + paint.style(span.role))
+        for span in line
+    ]
+    return Strip(segments).adjust_cell_length(width, under)
+
+
+class LinesView(Widget):
+    """Lines from the top, cut at the edge; `base` is the role behind all of them."""
+
+    def __init__(self, paint: Paint, ascii_glyphs: bool, base: str = "", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._paint = paint
+        self._ascii = ascii_glyphs
+        self._base = base
+        self._lines: Lines = ()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(text_of(line) for line in self._lines)
+
+    def show(self, lines: Lines) -> None:
+        """Show these; only rows that changed are painted again."""
+        before, self._lines = self._lines, lines
+        for number in range(max(len(before), len(lines))):
+            old = before[number] if number < len(before) else None
+            if old != (lines[number] if number < len(lines) else None):
+                self.refresh(Region(0, number, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        line = self._lines[y] if y < len(self._lines) else ()
+        return strip_of(line, self._paint, self._ascii, self.size.width, self._base)
+
+
+class ScrolledLines(ScrollView, can_focus=True):
+    """Lines in a pane: longer than the screen, they scroll; a row repaints only when it changed."""
+
+    def __init__(self, paint: Paint, ascii_glyphs: bool, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._paint = paint
+        self._ascii = ascii_glyphs
+        self._lines: Lines = ()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(text_of(line) for line in self._lines)
+
+    def show(self, lines: Lines) -> None:
+        before, self._lines = self._lines, lines
+        if len(before) != len(lines):
+            self.virtual_size = Size(self.size.width, len(lines))
+        for number in range(max(len(before), len(lines))):
+            old = before[number] if number < len(before) else None
+            if old != (lines[number] if number < len(lines) else None):
+                self.refresh_line(number - self.scroll_offset.y)
+
+    def refresh_line(self, y: int) -> None:
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def move(self, by: int) -> None:
+        self.scroll_to(y=max(0, self.scroll_offset.y + by), animate=False)
+
+    def render_line(self, y: int) -> Strip:
+        number = y + self.scroll_offset.y
+        line = self._lines[number] if 0 <= number < len(self._lines) else ()
+        return strip_of(line, self._paint, self._ascii, self.size.width)

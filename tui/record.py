@@ -1,0 +1,103 @@
+"""The state of record as the app reads it: overlays of candidates, and how many trials there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from core.errors import KerneldeckError
+from core.words import JsonObject, Overlay
+from core.workspace.toml_reader import read_workspace
+from sessions.history import HistoryReader, Scope
+from sessions.state_dir import locate
+from sessions.store import SessionStore, open_read
+from tui.showing import HistoryFacts, WorkspaceFacts
+
+_MOST_KEPT = 20_000
+_AT_ONCE = 500
+
+
+class Record:
+    """Reads only, at any time; the store is opened when there is one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._store: SessionStore | None = None
+        self._overlays: dict[str, Overlay] = {}
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def facts(self) -> WorkspaceFacts:
+        """What the workspace's files say now."""
+        try:
+            config = read_workspace(self.root).config
+        except KerneldeckError as fault:
+            return WorkspaceFacts(fault=fault.sentence)
+        return WorkspaceFacts(config, _current(self.root / config.config_file) if config.config_file else {})
+
+    def history(self) -> HistoryFacts:
+        try:
+            store = self._opened()
+            row = store and store.database.row("SELECT COUNT(*) AS n FROM trials")
+        except KerneldeckError as fault:
+            return HistoryFacts(fault=fault.sentence)
+        return HistoryFacts(int(row["n"]) if row else 0)
+
+    def history_reader(self, contract_id: str) -> HistoryReader | None:
+        """Reads all trials, comparing those of that contract; None while there is nothing to read."""
+        store, config = self._opened(), read_workspace(self.root).config
+        if store is None:
+            return None
+        objective = config.objective
+        scope = Scope(
+            contract_id, objective.decide, tuple(config.modes), objective.metric, objective.unit,
+            objective.direction == "lower", tuple(knob.name for knob in config.knobs),
+        )  # fmt: skip
+        return HistoryReader(store, scope)
+
+    def overlays(self, candidates: Iterable[str]) -> Mapping[str, Overlay]:
+        """The knobs that each of these sets; a candidate that cannot be read has none."""
+        wanted = list(dict.fromkeys(candidates))
+        missing = [one for one in wanted if one not in self._overlays]
+        for start in range(0, len(missing), _AT_ONCE):
+            self._read(missing[start : start + _AT_ONCE])
+        return {one: self._overlays.get(one, {}) for one in wanted}
+
+    def _read(self, missing: list[str]) -> None:
+        if len(self._overlays) > _MOST_KEPT:
+            self._overlays.clear()
+        marks = ",".join("?" * len(missing))
+        try:
+            store = self._opened()
+            if store is None:
+                return
+            found = store.database.rows(f"SELECT id, overlay FROM candidates WHERE id IN ({marks})", missing)
+        except KerneldeckError:
+            return  # the pane shows the rows without knobs; the history tells the fault
+        self._overlays.update({row["id"]: json.loads(row["overlay"]) for row in found})
+
+    def _opened(self) -> SessionStore | None:
+        if self._store is None:
+            self._store = open_read(locate(self.root, read_workspace(self.root).config.state_dir))
+        return self._store
+
+
+def _current(path: Path) -> Overlay:
+    """The knobs as the configuration file has them, dotted; nothing when it cannot be read."""
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return dict(_dotted(written, "")) if isinstance(written, dict) else {}
+
+
+def _dotted(value: JsonObject, prefix: str) -> Iterable[tuple[str, bool | int | float | str]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _dotted(inner, f"{prefix}{name}.")
+        elif isinstance(inner, bool | int | float | str):
+            yield f"{prefix}{name}", inner
