@@ -112,7 +112,7 @@ class Visitor:
         welcome = Welcome(
             PROTOCOL, VERSION, os.getpid(), self.host.log.snapshot.seq, self.number, self.host.root
         )
-        self.outbox.put({"welcome": to_json(welcome)})
+        await self._send({"welcome": to_json(welcome)})
         self._start(self._send_all())
         try:
             while (message := await read_message(self.reader)) is not None:
@@ -176,6 +176,8 @@ class Visitor:
             self.outbox.put({"re": number, "answer": await work})
         except KerneldeckError as fault:
             self.outbox.put({"re": number, "fault": fault_json(fault)})
+        except WireFault:
+            self.reader.feed_eof()
 
     async def _snapshot(self) -> JsonObject:
         self.host.look()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from core.version import VERSION
-from sessions.host.snapshot import Snapshot
+from sessions.host.events import Numbered
+from sessions.host.snapshot import Snapshot, fold
 from sessions.host.wire import PROTOCOL
-from tests.cli.deck import Deck, wait_until
+from tests.cli.deck import DEADLINE_S, REPO, Deck
 from tests.host.hosting import client, host_pid, knock, read_line, socket_of, until
 
 HELLO = {"hello": {"protocol": PROTOCOL, "version": VERSION, "actor": "tui", "pid": 1, "command": "a test"}}
@@ -30,16 +33,16 @@ def started(deck: Deck) -> int:
 
 
 GARBAGE = [
-    b"\n", b"no JSON\n", b"[]\n", b"{}\n", b"\xff\xfe\n", b'{"hello": 7}\n', b'{"hello": {"protocol": "1"}}\n',
-    b"[" * 100_000 + b"\n", b"x" * 40_000_000,
+    b"\n", b"no JSON\n", b"[]\n", b"{}\n", b"\xff\xfe\n", b'{"hello": 7}\n',
+    b'{"hello": {"protocol": "1"}}\n', b"[" * 100_000 + b"\n", b"x" * 40_000_000,
 ]  # fmt: skip
+CALL: dict[str, object] = {
+    "do": "call", "id": 1, "operation": "run_objective", "arguments": {}, "environment": {}, "cwd": "/",
+}  # fmt: skip
 REQUESTS: list[object] = [
     {"do": "call"}, {"do": "call", "id": "1"}, {"do": "sing", "id": 1}, {"id": 1}, {"do": "cancel", "id": 1},
-    {"do": "call", "id": 1, "operation": 7, "arguments": {}, "environment": {}, "cwd": "/"},
-    {"do": "call", "id": 1, "operation": "run_objective", "arguments": [], "environment": {}, "cwd": "/"},
-    {"do": "call", "id": 1, "operation": "run_objective", "arguments": {}, "environment": {"A=": "x"}, "cwd": "/"},
-    {"do": "call", "id": 1, "operation": "run_objective", "arguments": {}, "environment": {"A": 1}, "cwd": "/"},
-    b"}{\n",
+    CALL | {"operation": 7}, CALL | {"arguments": []}, CALL | {"cwd": None},
+    CALL | {"environment": {"A=": "x"}}, CALL | {"environment": {"A": 1}}, b"}{\n",
 ]  # fmt: skip
 
 
@@ -58,17 +61,13 @@ def test_garbage_ends_its_sender_alone(deck: Deck) -> None:
             for request in REQUESTS:
                 with knock(deck.root, HELLO, request) as connection:
                     assert b"welcome" in await asyncio.to_thread(read_line, connection)
-                    left = await asyncio.to_thread(rest_of, connection)
+                    left = await asyncio.to_thread(read_line, connection)
                     assert left == b"", request
             answer = await other.call("run_objective", {"mode": "final"})
             assert answer.exit_code == 0
 
     asyncio.run(beside())
     assert host_pid(deck.root) == pid
-
-
-def rest_of(connection: object) -> bytes:
-    return read_line(connection)  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -114,44 +113,34 @@ def memory_kb(pid: int) -> int:
 
 def test_a_burst_leaves_memory_flat_and_a_slow_client_with_the_newest_state(deck: Deck) -> None:
     """Three seconds of 1,000 events a second, one client reading all the time and one not at all."""
-    bursting = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("bursting.py")), str(deck.root)],
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert bursting.stdout is not None and bursting.stdout.readline() == "listens\n"
-    pid = bursting.pid
-
-    async def both() -> None:
-        with knock(deck.root, HELLO, {"do": "watch", "id": 1, "after": None}) as slow:
-            assert b"welcome" in read_line(slow)
-            async with client(deck) as quick:
-                before_kb = memory_kb(pid)
-                os.kill(pid, 10)  # SIGUSR1: now
-                now = await until(quick, lambda now: now.last == "the burst is over")
-                assert memory_kb(pid) - before_kb < 6_000
-                last, received = await asyncio.to_thread(newest, slow, now.seq)
-                assert last.last == "the burst is over" and received < 2_500
-
-    asyncio.run(both())
-    bursting.terminate()
-    assert bursting.wait(60) == 0
+    words = [sys.executable, str(Path(__file__).with_name("bursting.py")), str(deck.root)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=REPO, env=os.environ) as bursting:
+        assert bursting.stdout is not None and bursting.stdout.readline() == "listens\n"
+        asyncio.run(watched(deck, bursting.pid))
+        bursting.terminate()
+        assert bursting.wait(DEADLINE_S) == 0
 
 
-def newest(connection: object, seq: int) -> tuple[Snapshot, int]:
+async def watched(deck: Deck, pid: int) -> None:
+    with knock(deck.root, HELLO, {"do": "watch", "id": 1, "after": None}) as slow:
+        assert b"welcome" in read_line(slow)
+        async with client(deck) as quick:
+            before_kb = memory_kb(pid)
+            os.kill(pid, signal.SIGUSR1)
+            now = await until(quick, lambda now: now.last == "the burst is over")
+            assert memory_kb(pid) - before_kb < 6_000
+            last, received = await asyncio.to_thread(newest, slow, now.seq)
+            assert last.last == "the burst is over" and received < 2_500
+
+
+def newest(connection: socket.socket, seq: int) -> tuple[Snapshot, int]:
     """What the slow client knows once it has read on to event `seq`, and how many messages that took."""
-    from sessions.host.events import Numbered
-    from sessions.host.snapshot import fold
-
     own, count = Snapshot(), 0
     while own.seq < seq:
-        message = json.loads(read_line(connection))  # type: ignore[arg-type]
+        message = json.loads(read_line(connection))
         count += 1
         if "snapshot" in message:
             own = Snapshot.from_json(message["snapshot"])
         elif "event" in message:
             own = fold(own, Numbered.from_json(message))
     return own, count
-
-
-def test_the_wait_for_the_burst_is_for_facts() -> None:
-    assert wait_until is not None
