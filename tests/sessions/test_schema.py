@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaFault, StorageFault
+from core.records import SweepRecord
 from core.words import Status
 from sessions import schema
 from sessions.state_dir import StatePlace, create
 from sessions.store import open_read, open_write
 
 LIFTED = ("ALTER TABLE contracts ADD COLUMN colour TEXT NOT NULL DEFAULT 'blue'",)
+NEWEST = len(schema.MIGRATIONS)
 BROKEN = ("ALTER TABLE contracts ADD COLUMN colour TEXT", "ALTER TABLE absent ADD COLUMN colour TEXT")
 
 
@@ -38,9 +40,9 @@ def test_an_older_file_is_lifted_and_kept_beside(older: StatePlace) -> None:
     with open_write(older) as store:
         (row,) = store.database.rows("SELECT id, colour FROM contracts")
         assert tuple(row) == ("c", "blue")
-    assert version(older.database) == 2
-    before = older.database.with_name("state.sqlite3.v1")
-    assert version(before) == 1
+    assert version(older.database) == NEWEST + 1
+    before = older.database.with_name(f"state.sqlite3.v{NEWEST}")
+    assert version(before) == NEWEST
     connection = sqlite3.connect(before)
     assert connection.execute("SELECT id FROM contracts").fetchall() == [("c",)]
     connection.close()
@@ -54,17 +56,31 @@ def test_a_reader_lifts_an_older_file_in_memory_only(older: StatePlace) -> None:
         (row,) = reading.database.rows("SELECT colour FROM contracts")
         assert row["colour"] == "blue"
     assert older.database.read_bytes() == before
-    assert version(older.database) == 1
+    assert version(older.database) == NEWEST
+
+
+def test_a_sweep_of_the_first_version_is_one_of_a_command(
+    place: StatePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as first:
+        first.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        with open_write(place) as store, store.database.transaction("test") as connection:
+            connection.execute("INSERT INTO contracts VALUES ('c', '{}', 1.0)")
+            connection.execute("INSERT INTO sweeps VALUES (7, 'c', '{}', 'cli', 1.0, 'running', '{}', NULL)")
+    with open_write(place) as store:
+        assert store.running_sweeps() == [SweepRecord({}, "c", "cli", 1.0, id=7)]
+        assert store.sweep_events(7) == []
+    assert version(place.database) == NEWEST
 
 
 def test_a_migration_that_fails_leaves_the_older_file(
     older: StatePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS[:1], BROKEN))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS[:NEWEST], BROKEN))
     with pytest.raises(sqlite3.OperationalError, match="absent"):
         open_write(older)
-    assert version(older.database) == 1
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS[:1], LIFTED))
+    assert version(older.database) == NEWEST
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS[:NEWEST], LIFTED))
     with open_write(older) as store:
         assert [contract.id for contract in store.contracts()] == ["c"]
 
