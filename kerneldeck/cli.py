@@ -200,7 +200,7 @@ _METAVARS = {Kind.OBJECT: "JSON", Kind.OBJECTS: "JSON", Kind.KNOBS: "NAME=V1,V2"
 def _parameter(argument: Argument) -> click.Parameter:
     """The option (or positional) of an argument; what was not given stays None for `bind` to fill."""
     if argument.positional:
-        return click.Argument([argument.name], required=False)
+        return click.Argument([argument.name], required=False, type=_TYPES.get(argument.kind, str))
     flag = argument.flag or f"--{argument.name.replace('_', '-')}"
     if argument.kind is Kind.FLAG:
         names = [f"{flag}/--no-{flag[2:]}", argument.name]

@@ -177,7 +177,7 @@ class Visitor:
         except KerneldeckError as fault:
             self.outbox.put({"re": number, "fault": fault_json(fault)})
         except WireFault:
-            self.reader.feed_eof()
+            self.writer.transport.abort()
 
     async def _snapshot(self) -> JsonObject:
         self.host.look()

@@ -27,6 +27,7 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
         ["--set", "block=4,8", "--seed", "3", "--finalists", "1"],
         {"knobs": {"block": [4, 8]}, "seed": 3, "finalists": 1},
     ),
+    "resume_sweep": (["1"], {"sweep": 1}),
     "guarded_final_verify": (["--seed", "3", "--max-score", "500"], {"seed": 3, "max_score": 500}),
     "restore_best_checkpoint": (["--files", "config.json"], {"files": ["config.json"]}),
     "rank_history": (["--top-n", "5"], {"top_n": 5}),
@@ -50,7 +51,7 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with a best and an edit since, beside a folder that is none yet."""
     deck = configured(tmp_path_factory.mktemp("template") / "knobs")
-    deck.run("verify")
+    deck.run("sweep", "config", "--set", "block=1")
     deck.config(block=2, warps=1)
     deck.write("other/benchmark.py", 'import json\nprint(json.dumps({"status": "passed", "total_ms": 5}))\n')
     deck.write("other/config.json", '{"block": 1}')
@@ -63,7 +64,9 @@ def _targets_of(root: Path) -> dict[str, str | None]:
     return {"XDG_CONFIG_HOME": str(root / "config")}
 
 
-CALLABLE = [operation for operation in OPERATIONS if not operation.people_only]
+# Words to a running sweep have tests of their own, in tests/host.
+STEADY = [operation for operation in OPERATIONS if not operation.control]
+CALLABLE = [operation for operation in STEADY if not operation.people_only]
 
 
 def scrubbed(value: Any) -> Any:
@@ -93,7 +96,7 @@ def test_json_of_a_verb_is_what_call_prints(template: Path, tmp_path: Path, oper
     assert code == 0, answer
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+@pytest.mark.parametrize("operation", STEADY, ids=lambda operation: operation.id)
 def test_each_operation_is_shown_to_people_too(template: Path, tmp_path: Path, operation: Operation) -> None:
     root = Path(shutil.copytree(template, tmp_path / "knobs"))
     done = kerneldeck(*operation.verb, *CALLS[operation.id][0], cwd=root, env=_targets_of(root))
@@ -103,7 +106,7 @@ def test_each_operation_is_shown_to_people_too(template: Path, tmp_path: Path, o
 
 
 def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
-    assert {one.id for one in OPERATIONS} - {one.id for one in CALLABLE} == {
+    assert {one.id for one in STEADY} - {one.id for one in CALLABLE} == {
         "init_workspace", "reseal_workspace", "release_lock",
         "add_target", "list_targets", "use_target", "remove_target", "check_target",
         "clean_target",
@@ -116,11 +119,13 @@ def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
 
 def test_nothing_is_missing_from_any_face() -> None:
     ids = [operation.id for operation in OPERATIONS]
-    assert set(CALLS) == set(HANDLERS) == set(_RENDERERS) == set(ids)
+    assert set(CALLS) == {operation.id for operation in STEADY}
+    assert set(HANDLERS) == set(_RENDERERS) == set(ids)
     assert set(_DRY_RUNS) <= set(ids)
     assert all(callable(handler_of(operation)) for operation in OPERATIONS)
     help_text = " ".join(kerneldeck("call", "--help", cwd=Path("/")).out.split())
-    assert f"Operations: {', '.join(operation.id for operation in CALLABLE)}." in help_text
+    callable_ids = [operation.id for operation in OPERATIONS if not operation.people_only]
+    assert f"Operations: {', '.join(callable_ids)}." in help_text
     commands = kerneldeck("--help", cwd=Path("/")).out
     for operation in OPERATIONS:
         assert re.search(rf"^  {operation.verb[0]}  ", commands, re.MULTILINE), operation.verb
@@ -157,7 +162,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("line", "wanted"),
     [
         ("kerneldeck re", {"repeat", "reseal", "restore", "result"}),
-        ("kerneldeck sweep c", {"config"}),
+        ("kerneldeck sweep co", {"config", "continue"}),
         ("kerneldeck verify --max", {"--max-score"}),
         ("kerneldeck run --remote a", {"auto"}),
     ],
