@@ -122,6 +122,16 @@ class Standing:
     scores: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class BothScores:
+    """A candidate's medians in the screening and in the deciding mode."""
+
+    candidate_id: str
+    screened: float
+    decided: float
+    overlay: Overlay
+
+
 _COLUMNS = (
     "t.id, t.candidate_id, t.contract_id, t.mode, t.purpose, t.target, t.actor, t.verifier, t.overlay,"
     " t.status, t.reason, t.stage, t.score, t.started_s, t.duration_s, t.sweep_id, t.decision_id"
@@ -216,6 +226,21 @@ class HistoryReader:
             values: tuple[SqlValue, ...] = (self.scope.screen, self.scope.decide, *part)
             found |= {row["id"]: self._row(row) for row in self.store.database.rows(sql, values)}
         return [found[one] for one in ids if one in found]
+
+    def both_scores(self) -> list[BothScores]:
+        """Every candidate of the contract that has a score in the screening and in the deciding mode."""
+        scope = self.scope
+        found = self.store.database.rows(
+            "SELECT f.candidate_id, d.median AS screened, f.median AS decided, c.overlay FROM standings f"
+            " JOIN standings d ON d.contract_id = f.contract_id AND d.candidate_id = f.candidate_id"
+            " JOIN candidates c ON c.id = f.candidate_id"
+            " WHERE f.contract_id = ? AND f.mode = ? AND d.mode = ?",
+            (scope.contract_id, scope.decide, scope.screen),
+        )
+        return [
+            BothScores(row["candidate_id"], row["screened"], row["decided"], json_object(row["overlay"]))
+            for row in found
+        ]
 
     def _row(self, row: sqlite3.Row) -> HistoryRow:
         values = dict(row)
