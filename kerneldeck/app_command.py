@@ -22,7 +22,9 @@ def with_app(arguments: Sequence[str]) -> list[str]:
 def app_command(workspace: click.Option, settings: dict[str, object]) -> click.Command:
     """`kerneldeck tui`: the app on this terminal."""
 
-    def show(workspace: str, readonly: bool, mouse: bool | None, ascii_glyphs: bool | None, theme: str) -> int:
+    def show(
+        workspace: str, readonly: bool, mouse: bool | None, ascii_glyphs: bool | None, theme: str
+    ) -> int:
         from tui.launch import run_app
 
         return run_app(

@@ -1,4 +1,4 @@
-"""Everything that a key can do, declared once: bindings, footer, help, palette and command log come from here."""
+"""Everything that a key can do, declared once: bindings, footer, help, palette and command log read this."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Action:
 
 
 ACTIONS = (
-    Action("pane.context", ("1",), "context", "open Context: workspace, space, contract, what differs from the best"),
+    Action("pane.context", ("1",), "context", "open Context: workspace, space, what differs from the best"),
     Action("pane.health", ("2",), "health", "open Health: the machine that runs the trials"),
     Action("pane.queue", ("3",), "queue", "open Queue: what ended, runs and waits"),
     Action("pane.history", ("4",), "history", "open History: every trial so far"),
@@ -51,9 +51,9 @@ ACTIONS = (
     Action("row.menu", ("full_stop",), "menu", "what can be done with this row, and why not"),
     Action("row.mark", ("space",), "mark", "mark the row, to compare", panes=(HISTORY,)),
     Action("item.add", ("a",), "add", "add a sweep or a run", "kerneldeck sweep config", changes=True),
-    Action("item.run", ("n",), "run now", "run the objective once on what the workspace holds", "kerneldeck run", True),
-    Action("item.again", ("A",), "again", "run the selected candidate again", "kerneldeck sweep config --config",
-           True, LISTS),
+    Action("item.run", ("n",), "run now", "run the objective once, as the files are", "kerneldeck run", True),
+    Action("item.again", ("A",), "again", "run the selected candidate again",
+           "kerneldeck sweep config --config", True, LISTS),
     Action("queue.pause", ("p",), "pause", "pause or resume: what runs goes on to its end",
            "kerneldeck sweep pause", True),
     Action("queue.later", ("J",), "later", "move the waiting candidate one place later",
@@ -69,9 +69,9 @@ ACTIONS = (
     Action("best.restore", ("R",), "restore", "write the best's files back into the workspace",
            "kerneldeck restore", True),
     Action("hist.compare", ("c",), "compare", "compare the marked rows", panes=(HISTORY,)),
-    Action("hist.diff", ("d",), "diff", "the difference of the marked rows in files and knobs", panes=(HISTORY,)),
+    Action("hist.diff", ("d",), "diff", "how the marked rows differ in files and knobs", panes=(HISTORY,)),
     Action("row.log", ("l",), "log of trial", "what the selected trial wrote", panes=LISTS),
-    Action("row.edit", ("e",), "edit", "edit the first mutable file in $EDITOR", panes=(CONTEXT,), changes=True),
+    Action("row.edit", ("e",), "edit", "edit the first mutable file in $EDITOR", "", True, (CONTEXT,)),
     Action("view.refresh", ("r",), "refresh", "look again; in Health: probe the target", "kerneldeck health"),
     Action("view.follow", ("f",), "follow", "keep what runs in view", panes=(QUEUE,)),
     Action("view.sort", ("o",), "sort", "sort by the next column", panes=(HISTORY,)),

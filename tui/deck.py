@@ -10,9 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from core.errors import KerneldeckError
+from sessions.host.events import Numbered
 from sessions.host.snapshot import Snapshot
 from tui.connection import Connect, Connection
 from tui.glyphs import Glyphs
+from tui.lines.last import told
 from tui.plain import plain
 from tui.record import Record
 from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Probe, Requested, Showing
@@ -86,7 +88,9 @@ class Deck:
         client = await self._connect()
         self._client = client
         try:
-            async for _ in client.updates():
+            async for update in client.updates():
+                if isinstance(update, Numbered) and (line := told(self.showing.snapshot, update)):
+                    self.showing = replace(self.showing, last=line)
                 if client.latest is not None:
                     self._take(client.latest)
         finally:
@@ -94,12 +98,9 @@ class Deck:
                 await client.close()
 
     def _take(self, snapshot: Snapshot) -> None:
-        before = self.showing.snapshot
         if self.showing.link.state != CONNECTED:
             self._link(CONNECTED)
         self.showing = replace(self.showing, snapshot=snapshot)
-        if snapshot.last and (snapshot.last, snapshot.last_s) != (before.last, before.last_s):
-            self.showing = replace(self.showing, last=plain(snapshot.last))
         self._soon()
 
     async def _after(self, fault: KerneldeckError, pause_s: float) -> float:
@@ -181,12 +182,14 @@ class Deck:
         """Keep the command line that what was just done stands for."""
         self.commands = [*self.commands, command][-_LONGEST_LOG:]
 
-    def control(self, command: str, words: str, what: str, **more: object) -> None:
-        """A command to the sweep that runs; `words` name it until it is answered."""
+    def control(
+        self, command: str, words: str, what: str, *, sweep: int | None = None, **more: object
+    ) -> None:
+        """A command to that sweep (None: the one that runs); `words` name it until it is answered."""
 
         async def asked() -> str:
             assert self._client is not None
-            return await self._client.control(what, **more)
+            return await self._client.control(what, sweep, **more)
 
         self._ask(command, words, asked)
 

@@ -96,6 +96,7 @@ def _move(app: KerneldeckApp, action_id: str) -> None:
         }
         body.move(steps.get(what, 0))
     elif table is not None:
+        table.follow = what == "top"
         {
             "down": lambda: table.move(1), "up": lambda: table.move(-1), "page_down": lambda: table.page(1),
             "page_up": lambda: table.page(-1), "top": lambda: table.move_to(0), "bottom": table.bottom,
@@ -260,8 +261,8 @@ def _cancel_running(app: KerneldeckApp, row: QueueRow) -> None:
             )
 
     question = Question(
-        f"Stop {named} on {plain(showing.target.name)}?", f"{spent_s:.0f} s of work are lost.", "Keep running",
-        f"Stop {'the trial' if in_sweep else 'it'}",
+        f"Stop {named} on {plain(showing.target.name)}?", f"{spent_s:.0f} s of work are lost.",
+        "Keep running", f"Stop {'the trial' if in_sweep else 'it'}",
     )  # fmt: skip
     app.push_screen(Confirm(question, app.paint, showing.glyphs), lambda yes: cancel() if yes else None)
 
@@ -328,7 +329,7 @@ async def _restore(app: KerneldeckApp) -> None:
     changed = ", ".join(plain(one) for one in workspace.changed_files) if workspace else ""
     question = Question(
         f"Write the best's files back into {plain(workspace.name) if workspace else 'the workspace'}?",
-        f"It replaces {changed}; what is there now is kept." if changed else "The workspace holds them already.",
+        f"It replaces {changed}; what is there now is kept." if changed else "The workspace has them already.",
         "Leave the files", "Restore the best",
     )  # fmt: skip
 

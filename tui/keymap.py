@@ -17,9 +17,10 @@ FORBIDDEN = frozenset(
 _ALIASES_ONLY = frozenset({"ctrl+q", "ctrl+p", "ctrl+enter", *(f"f{number}" for number in range(1, 25))})
 _NAMES = frozenset(key.value for key in Keys)
 _SHOWN = {
-    "slash": "/", "colon": ":", "question_mark": "?", "at": "@", "full_stop": ".", "plus": "+", "space": "Space",
-    "enter": "Enter", "escape": "Esc", "tab": "Tab", "shift+tab": "Shift+Tab", "pagedown": "PgDn",
-    "pageup": "PgUp", "left": "Left", "right": "Right", "up": "Up", "down": "Down", "home": "Home", "end": "End",
+    "slash": "/", "colon": ":", "question_mark": "?", "at": "@", "full_stop": ".", "plus": "+",
+    "space": "Space", "enter": "Enter", "escape": "Esc", "tab": "Tab", "shift+tab": "Shift+Tab",
+    "pagedown": "PgDn", "pageup": "PgUp", "left": "Left", "right": "Right", "up": "Up", "down": "Down",
+    "home": "Home", "end": "End",
 }  # fmt: skip
 
 
@@ -105,9 +106,9 @@ def _wanted(name: str, written: object) -> tuple[tuple[str, ...], str]:
     if name not in BY_ID:
         return (), f"keymap: there is no action {name!r}"
     texts = written if isinstance(written, list) else [written]
-    if not all(isinstance(text, str) and text for text in texts):
+    keys = tuple(named_key(text) for text in texts if isinstance(text, str) and text)
+    if len(keys) != len(texts):
         return (), f"keymap: {name} wants a key or a list of keys"
-    keys = tuple(named_key(text) for text in texts)
     told = [why for number, key in enumerate(keys) if (why := why_not(key, number == 0))]
     return keys, f"keymap: {name}: {told[0]}" if told else ""
 

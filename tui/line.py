@@ -22,14 +22,19 @@ class Span:
 Line: TypeAlias = tuple[Span, ...]
 Lines: TypeAlias = tuple[Line, ...]
 BLANK: Line = ()
+_READABLE = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a row; of those that do not fit, the one with the highest rank goes first."""
+    """A piece of a row; of those that do not fit, the one with the highest rank goes first.
+
+    One that `cuts` is shortened rather than left out while some of it can be read.
+    """
 
     line: Line
     rank: int = 0
+    cuts: bool = False
 
 
 def line_of(*pieces: str | Span | tuple[str, str]) -> Line:
@@ -66,8 +71,13 @@ def cut(line: Line, width: int, ascii_glyphs: bool = False) -> Line:
 def row(parts: Iterable[Part], width: int, between: str = "  ", ascii_glyphs: bool = False) -> Line:
     """The parts side by side, as many as fit; the last one that stays is cut when even it does not."""
     kept = [part for part in parts if part.line]
-    while len(kept) > 1 and _width_of(kept, between) > width:
-        kept.remove(max(reversed(kept), key=lambda part: part.rank))
+    while len(kept) > 1 and (beyond := _width_of(kept, between) - width) > 0:
+        number = kept.index(max(reversed(kept), key=lambda part: part.rank))
+        room = width_of(kept[number].line) - beyond
+        if not kept[number].cuts or room < _READABLE:
+            del kept[number]
+        else:
+            kept[number] = Part(cut(kept[number].line, room, ascii_glyphs), kept[number].rank)
     return cut(joined([part.line for part in kept], between), width, ascii_glyphs)
 
 
@@ -90,3 +100,47 @@ def spread(left: Line, right: Line, width: int, ascii_glyphs: bool = False) -> L
     if room < 2:
         return cut(left, width, ascii_glyphs)
     return (*left, Span(" " * room), *right)
+
+
+def wrapped(lines: Iterable[Line], width: int, indent: int = 2) -> Lines:
+    """The lines with what is beyond `width` on lines of its own, moved in; broken at blanks if there are."""
+    return tuple(piece for line in lines for piece in _wrapped(line, width, indent))
+
+
+def _wrapped(line: Line, width: int, indent: int) -> Iterable[Line]:
+    if width_of(line) <= width or width <= indent + 4:
+        return (line,)
+    # A label at the left stays alone in its column.
+    hanging = len(line[0].text) if line[0].role == "dim" and len(line[0].text) < width // 2 else indent
+    made: list[list[Span]] = [[]]
+    used = 0
+    for span in line:
+        for word in _words(span.text):
+            size = cell_len(word)
+            if used and used + cell_len(word.rstrip()) > width:
+                made.append([Span(" " * hanging)])
+                used, word = hanging, word.lstrip()
+                size = cell_len(word)
+            made[-1].append(Span(fit(word, width - used), span.role))
+            used += size
+    return tuple(_merged(spans) for spans in made)
+
+
+def _words(text: str) -> Iterable[str]:
+    """Pieces that end with their blanks."""
+    start = 0
+    for number in range(1, len(text)):
+        if text[number - 1] == " " and text[number] != " ":
+            yield text[start:number]
+            start = number
+    yield text[start:]
+
+
+def _merged(spans: Sequence[Span]) -> Line:
+    merged: list[Span] = []
+    for span in spans:
+        if merged and merged[-1].role == span.role:
+            merged[-1] = Span(merged[-1].text + span.text, span.role)
+        else:
+            merged.append(span)
+    return tuple(merged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -39,7 +40,6 @@ def layout_of(width: int, height: int) -> str:
 
 class MainScreen(Screen[None]):
     """Everything on it is made once; a change of size changes classes, a change of state changes lines."""
-
 
     def __init__(self, deck_app: KerneldeckApp) -> None:
         super().__init__()
@@ -79,6 +79,7 @@ class MainScreen(Screen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
+        self.set_class(self._app.deck.showing.glyphs.ascii, "ascii")
         self.open_pane(self.pane)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -115,8 +116,8 @@ class MainScreen(Screen[None]):
             for name, pane in self.panes.items():
                 pane.show_head(pane_head(name, showing, pane.head.size.width or width, name == self.pane))
             self.queue.show(showing)
-            self.context.show(context_body(showing, self.context.size.width))
-            self.health.show(health_body(showing, self.health.size.width))
+            self.context.show(partial(context_body, showing))
+            self.health.show(partial(health_body, showing))
             self.history.look(showing)
             self.last.show((last_line(showing, width),))
             self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+_SHORT_UNIT = 2  # characters
+
 
 def score_text(value: float | None, unit: str = "") -> str:
-    """A score with four significant digits, or what tells that there is none."""
+    """A score with at least four significant digits, or what tells that there is none."""
     if value is None:
         return "-"
-    return f"{_digits(value)}{unit}"
+    between = " " if len(unit) > _SHORT_UNIT else ""
+    return f"{_digits(value)}{between}{unit}"
 
 
 def _digits(value: float) -> str:
     size = abs(value)
-    if size == 0 or 1e-3 <= size < 1e7:
-        decimals = (
-            0 if size >= 10_000 or value == int(value) else 1 if size >= 1000 else 2 if size >= 100 else 3
-        )
-        return f"{value:,.{decimals}f}"
-    return f"{value:.4g}"
+    if size and not 1e-3 <= size < 1e11:
+        return f"{value:.4g}"
+    if value == int(value) or size >= 10_000:
+        return f"{value:,.0f}"
+    return f"{value:,.{1 if size >= 1000 else 2 if size >= 100 else 3}f}"
 
 
 def clock_text(seconds: float) -> str:

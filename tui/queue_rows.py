@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from core.records import TrialRecord
 from core.words import Status
 from sessions.host.events import Work
-from sessions.host.snapshot import Snapshot
+from sessions.host.snapshot import PAUSED, Snapshot
 
 ENDED, RUNNING, WAITING, WORK = "ended", "running", "waiting", "work"
 _NOT_BAD = frozenset({Status.OK})
@@ -102,6 +102,7 @@ def _running(snapshot: Snapshot) -> tuple[QueueRow, ...]:
         screening = sweep is not None and sweep.running == trial.candidate_id
         key = trial.candidate_id if screening else f"#{trial.id}"
         return (QueueRow(RUNNING, key, trial.candidate_id, trial, work),)
-    if work is not None:
-        return (QueueRow(RUNNING, f"r{work.receipt}", work=work),)
-    return ()
+    if work is None or (sweep is not None and sweep.state == PAUSED):
+        return ()
+    # Also for the moment between two trials, so that the rows below stay where they are.
+    return (QueueRow(RUNNING, f"r{work.receipt}", work=work),)

@@ -1,4 +1,4 @@
-"""The layout of the main screen, by the classes that its size and its state give it."""
+"""The layout of the screens; the main one by the classes that its size and its state give it."""
 
 LAYOUT = """
 Screen { background: ansi_default; color: ansi_default; }
@@ -16,16 +16,33 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .open .body { display: block; }
 #drawer { display: none; }
 .columns #panes, .areas #panes { layout: horizontal; }
-.columns #left, .areas #left { height: 1fr; width: 46; border-right: vkey ansi_bright_black; }
+.columns #left, .areas #left { height: 1fr; width: 42; border-right: vkey ansi_bright_black; }
 .columns #right, .areas #right { height: 1fr; }
 .columns Pane, .areas Pane { height: 1fr; }
 .columns .body, .areas .body { display: block; }
-.areas #drawer { display: block; width: 56; height: 1fr; border-left: vkey ansi_bright_black; }
-.zoomed Pane, .compact Pane, .zoomed #left, .compact #left, .zoomed #right, .compact #right { display: none; }
+.areas #drawer { display: block; width: 40; height: 1fr; border-left: vkey ansi_bright_black; }
+.ascii.columns #left, .ascii.areas #left { border-right: ascii ansi_bright_black; }
+.ascii.areas #drawer { border-left: ascii ansi_bright_black; }
+.zoomed #left, .compact #left { border: none !important; }
+.zoomed Pane, .zoomed #left, .zoomed #right { display: none; }
+.compact Pane, .compact #left, .compact #right { display: none; }
 .zoomed .open, .compact .open { display: block; height: 1fr; }
-.zoomed .has-open, .compact .has-open { display: block; width: 1fr; border: none; }
+.zoomed .has-open, .compact .has-open { display: block; width: 1fr !important; }
 .zoomed #drawer, .compact #last { display: none; }
 .tiny #panes, .tiny #last, .tiny #footer, .tiny #status { display: none; }
 .tiny #tiny { display: block; }
 .told #banner { display: block; }
+Page { background: ansi_default; layout: vertical; }
+Page .edge { height: 1; width: 1fr; }
+Page ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
+Confirm { align: center middle; background: transparent; }
+Confirm > Vertical {
+    width: 72; max-width: 100%; height: auto; padding: 0 1; border: solid ansi_yellow;
+    background: ansi_default;
+}
+Confirm LinesView { height: 6; width: 1fr; }
+Prompt { align: left bottom; background: transparent; }
+Prompt > Vertical { height: 10; width: 1fr; background: ansi_default; border-top: solid ansi_bright_black; }
+Prompt LinesView { height: 8; width: 1fr; }
+Prompt Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from core.space import Space
 from core.words import Scalar
 from core.workspace.config import Knob, WorkspaceConfig
-from tui.line import Line, Lines, Part, Span, line_of, row
+from tui.line import Line, Lines, Part, Span, line_of, row, wrapped
 from tui.numbers import count_text, score_text
 from tui.plain import padded, plain
 from tui.showing import Showing
@@ -25,7 +25,7 @@ def context_head(showing: Showing, width: int) -> Line:
     name = plain(workspace.name if workspace else config.name if config else "")
     parts = [
         Part(line_of((name, "strong")), 1),
-        Part(line_of(*_fault(showing)), 0),
+        Part(line_of(*_fault(showing)), 0, cuts=True),
         Part(line_of(" ".join(plain(one) for one in config.files.mutable)) if config else (), 5),
         Part(line_of(f"decides in {config.objective.decide}") if config else (), 4),
         Part(
@@ -60,8 +60,8 @@ def context_body(showing: Showing, width: int) -> Lines:
     if config is None:
         return tuple(lines) or (line_of((EMPTY, "dim")),)
     lines += [*_objective(showing, config), *_standing(showing)]
-    lines += [line_of(), *_space(showing, config, width)]
-    return tuple(lines)
+    lines += [line_of(), *_space(showing, config)]
+    return wrapped(lines, width, _NAME_WIDTH)
 
 
 def _named(name: str, *pieces: str | tuple[str, str]) -> Line:
@@ -100,7 +100,7 @@ def _standing(showing: Showing) -> Iterator[Line]:
         yield _named("changed", ("nothing: the workspace holds the best", "dim"))
 
 
-def _space(showing: Showing, config: WorkspaceConfig, width: int) -> Iterator[Line]:
+def _space(showing: Showing, config: WorkspaceConfig) -> Iterator[Line]:
     if not config.knobs:
         yield _named("knobs", ("none declared: edit kerneldeck.toml", "dim"))
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessions.host.events import Gpu
-from tui.line import Line, Lines, Part, line_of, row
+from sessions.host.events import Gpu, TargetView
+from tui.line import Line, Lines, Part, line_of, row, wrapped
 from tui.numbers import rounded, span_text
 from tui.plain import padded, plain
 from tui.showing import STALE_AFTER_S, Probe, Showing, Stage
@@ -35,6 +35,12 @@ def health_head(showing: Showing, width: int) -> Line:
     return row(parts, width, "  ", showing.glyphs.ascii)
 
 
+def _wrong(target: TargetView, probe: Probe) -> list[Part]:
+    if target.sentence:
+        return [Part(line_of((f"{target.state.upper()} {plain(target.sentence)}", "bad")), 0, cuts=True)]
+    return [Part(line_of((plain(probe.sentence), "bad")), 0, cuts=True)] if probe.sentence else []
+
+
 def gpus_shown(showing: Showing) -> tuple[Gpu, ...]:
     """The newest figures there are: the host's samples, or the last probe's."""
     target, probe = showing.target, showing.probe
@@ -52,7 +58,9 @@ def _without_gpu(showing: Showing) -> Line:
     target = showing.target
     if not target.device and not showing.probe.at_s:
         return line_of((EMPTY, "dim"))
-    return line_of(plain(target.device) or plain(target.name), ("  no GPU figures; r probes", "dim"))
+    told = next((stage.sentence for stage in showing.probe.stages if stage.name == "gpu"), "")
+    why = plain(told) or ("r probes" if not showing.probe.at_s else "none found")
+    return line_of(plain(target.device) or plain(target.name), (f"  no GPU figures: {why}", "dim"))
 
 
 def _gpu_short(gpu: Gpu, count: int) -> Line:
@@ -76,7 +84,7 @@ def _figures(gpu: Gpu) -> Iterator[str]:
 
 def _age(showing: Showing) -> Line:
     """Told only once it is old: a running clock would repaint for nothing."""
-    age_s = showing.age_s(sampled_s(showing))
+    age_s = showing.age_s(sampled_s(showing)) if gpus_shown(showing) else None
     if age_s is None or age_s < STALE_AFTER_S:
         return ()
     return line_of((f"STALE {span_text(age_s // 60 * 60)} old", "warn"))
@@ -84,7 +92,8 @@ def _age(showing: Showing) -> Line:
 
 def health_body(showing: Showing, width: int) -> Lines:
     """The open pane."""
-    return tuple([*_where(showing), *_trouble(showing), *_stages(showing.probe), *_gpu_lines(showing)])
+    lines = [*_where(showing), *_trouble(showing), *_stages(showing.probe), *_gpu_lines(showing)]
+    return wrapped(lines, width)
 
 
 def _named(name: str, *pieces: str | tuple[str, str]) -> Line:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from core.words import Overlay, Scalar, Status
 from core.workspace.config import Knob
-from sessions.host.snapshot import PAUSED, Snapshot, SweepView
-from tui.line import Line, Part, Span, line_of, row
+from sessions.host.snapshot import PAUSED, RUN, Snapshot, SweepView
+from tui.line import Line, Part, Span, line_of, row, width_of
 from tui.numbers import count_text, score_text, span_text
 from tui.plain import fit, padded, plain
 from tui.queue_rows import ENDED, RUNNING, WAITING, QueueRow
@@ -35,7 +35,7 @@ def queue_head(showing: Showing, width: int) -> Line:
     sweep, snapshot = showing.sweep, showing.snapshot
     if sweep is None or (sweep.ended and snapshot.work is not None):
         return row(_without_sweep(snapshot), width, "  ", showing.glyphs.ascii)
-    parts = [Part(_counts(sweep), 0), Part(_doing(snapshot, sweep), 1)]
+    parts = [Part(_counts(sweep), 0), Part(_doing(snapshot, sweep), 1, cuts=True)]
     if not sweep.ended:
         parts.append(Part(line_of(eta_text(sweep, showing.glyphs.plus_minus)), 2))
         parts.append(Part(line_of((f"follow {'on' if showing.follow else 'off'}", "dim")), 3))
@@ -62,11 +62,16 @@ def _counts(sweep: SweepView) -> Line:
     bad = sum(sweep.counts.values()) - good - cancelled
     told = [
         (f"{count_text(good)} ok", "ok"), (f"{count_text(bad)} bad" if bad else "", "bad"),
-        (f"{cancelled} cancelled" if cancelled else "", "dim"), ("1 run" if sweep.running else "", "run"),
+        (f"{cancelled} cancelled" if cancelled else "", "dim"), ("1 run" if _runs(sweep) else "", "run"),
         (f"{count_text(len(sweep.waiting))} wait" if sweep.waiting else "", "wait"),
     ]  # fmt: skip
     spans = [Span(text, role) for text, role in told if text]
     return tuple(one for span in spans for one in (Span("  "), span))[1:]
+
+
+def _runs(sweep: SweepView) -> bool:
+    """A sweep that is not paused has always one out; the moment between two is not worth a repaint."""
+    return bool(sweep.running) or sweep.state == RUN
 
 
 def _doing(snapshot: Snapshot, sweep: SweepView) -> Line:
@@ -132,7 +137,7 @@ def queue_columns(columns: Columns, unit: str, width: int) -> Line:
     """The head of the columns."""
     more = f"+{columns.hidden} knobs" if columns.hidden else ""
     names = "".join(f" {padded(plain(name), size, right=True)}" for name, size in columns.knobs)
-    score = f"score {plain(unit)}".strip()
+    score = plain(unit) or "score"
     text = (
         f"  {padded('state', _STATE_WIDTH)} {padded('id', _ID_WIDTH)}{names}"
         f" {padded(score, _SCORE_WIDTH, right=True)}  {more}"
@@ -145,22 +150,29 @@ def queue_line(
 ) -> Line:
     """One row: state, id, knobs, score, note."""
     word, role = _state(shown, showing)
-    values = "".join(
-        f" {padded(plain(overlay.get(name, '')), size, right=True, ascii_glyphs=showing.glyphs.ascii)}"
-        for name, size in columns.knobs
-    )
     score = shown.trial.score if shown.trial is not None and shown.kind == ENDED else None
     told = padded("" if score is None else score_text(score), _SCORE_WIDTH, right=True)
-    is_best = bool(
-        showing.sweep and shown.kind == ENDED and shown.candidate_id == showing.sweep.best_candidate
-    )
-    left: Line = (
-        Span("  "), Span(padded(word, _STATE_WIDTH), role), Span(f" {padded(_id(shown), _ID_WIDTH)}", "dim"),
-        Span(values), Span(f" {told}", "best" if is_best else ""),
+    is_best = _is_best(shown, showing)
+    left = line_of(
+        "  ", (padded(word, _STATE_WIDTH), role), (f" {padded(_id(shown), _ID_WIDTH)}", "dim"),
+        _knob_values(overlay, columns, showing), (f" {told}", "best" if is_best else ""),
     )  # fmt: skip
-    used = sum(len(span.text) for span in left)
-    note = fit(_note(shown, showing, is_best), max(0, width - used - 2), showing.glyphs.ascii)
+    note = fit(_note(shown, showing, is_best), max(0, width - width_of(left) - 2), showing.glyphs.ascii)
     return (*left, Span(f"  {note}", "best" if is_best else "dim"))
+
+
+def _knob_values(overlay: Mapping[str, Scalar], columns: Columns, showing: Showing) -> str:
+    """What a candidate does not set stays as the files have it."""
+    current, ascii_glyphs = showing.facts.current, showing.glyphs.ascii
+    texts = [(plain(overlay.get(name, current.get(name, ""))), size) for name, size in columns.knobs]
+    return "".join(f" {padded(text, size, right=True, ascii_glyphs=ascii_glyphs)}" for text, size in texts)
+
+
+def _is_best(shown: QueueRow, showing: Showing) -> bool:
+    sweep, trial = showing.sweep, shown.trial
+    if sweep is None or trial is None or shown.kind != ENDED or trial.purpose != "screen":
+        return False
+    return shown.candidate_id == sweep.best_candidate and trial.sweep_id == sweep.id
 
 
 def _state(shown: QueueRow, showing: Showing) -> tuple[str, str]:
@@ -186,6 +198,8 @@ def _note(shown: QueueRow, showing: Showing, is_best: bool) -> str:
         return plain(trial.reason) or ("" if trial.purpose == "screen" else trial.purpose)
     if shown.kind == RUNNING and trial is not None:
         return trial.purpose if trial.purpose != "screen" else ""
+    if shown.kind == RUNNING and showing.sweep is not None and not showing.sweep.ended:
+        return showing.sweep.phase or "begins"
     if work is not None:
         return f"{plain(work.command or work.operation)} by {plain(work.actor)}"
     return ""

@@ -56,6 +56,7 @@ class HistoryBody(Vertical, can_focus=True):
         if reader is None:
             return
         self.table = HistoryTable(reader, self._app.paint, self._app.deck.showing.glyphs)
+        self.table.follow = True  # until somebody reads in it
         self._empty.display = False
         self.mount(self.table)
         if self.has_focus:

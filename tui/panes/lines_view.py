@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.segment import Segment
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
@@ -51,30 +53,32 @@ class LinesView(Widget):
 
 
 class ScrolledLines(ScrollView, can_focus=True):
-    """Lines in a pane: longer than the screen, they scroll; a row repaints only when it changed."""
+    """Lines that scroll where they are more than the screen has; only what differs repaints."""
 
     def __init__(self, paint: Paint, ascii_glyphs: bool, id: str | None = None) -> None:
         super().__init__(id=id)
         self._paint = paint
         self._ascii = ascii_glyphs
+        self._make: Callable[[int], Lines] = lambda _: ()
         self._lines: Lines = ()
 
     @property
     def text(self) -> str:
         return "\n".join(text_of(line) for line in self._lines)
 
-    def show(self, lines: Lines) -> None:
-        before, self._lines = self._lines, lines
-        if len(before) != len(lines):
-            self.virtual_size = Size(self.size.width, len(lines))
-        for number in range(max(len(before), len(lines))):
-            old = before[number] if number < len(before) else None
-            if old != (lines[number] if number < len(lines) else None):
-                self.refresh_line(number - self.scroll_offset.y)
+    def show(self, make: Callable[[int], Lines]) -> None:
+        """Show what `make` gives for a width, now and after each change of size."""
+        self._make = make
+        before, self._lines = self._lines, make(self.size.width)
+        if len(before) != len(self._lines) or self.virtual_size.width != self.size.width:
+            self.virtual_size = Size(self.size.width, len(self._lines))
+        top = self.scroll_offset.y
+        for number in range(top, top + self.size.height):
+            if before[number : number + 1] != self._lines[number : number + 1]:
+                self.refresh(Region(0, number - top, self.size.width, 1))
 
-    def refresh_line(self, y: int) -> None:
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
+    def on_resize(self) -> None:
+        self.show(self._make)
 
     def move(self, by: int) -> None:
         self.scroll_to(y=max(0, self.scroll_offset.y + by), animate=False)

@@ -162,7 +162,7 @@ class QueueList(ScrollView, can_focus=True):
         if number != self._number:
             return line
         marker = self._showing.glyphs.cursor
-        return tuple([Span(f"{marker} ", "cursor"), *(Span(span.text, "cursor") for span in line[1:])])
+        return (Span(f"{marker} ", "cursor"), *(Span(span.text, "cursor") for span in line[1:]))
 
     def render_line(self, y: int) -> Strip:
         line = self._painted[y] = self._line_at(y)

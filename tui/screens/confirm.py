@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from tui.glyphs import Glyphs
-from tui.line import Line, line_of
+from tui.line import line_of, wrapped
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView
 
@@ -30,14 +30,6 @@ class Question:
 class Confirm(ModalScreen[bool]):
     """True for the answer that acts. y and n answer at once, Enter takes the chosen one, Esc keeps."""
 
-    CSS = """
-    Confirm { align: center middle; background: ansi_default 0%; }
-    Confirm > Vertical {
-        width: 72; max-width: 100%; height: 8; border: solid ansi_yellow; background: ansi_default; padding: 0 1;
-    }
-    Confirm LinesView { height: 6; width: 1fr; }
-    """
-
     def __init__(self, question: Question, paint: Paint, glyphs: Glyphs) -> None:
         super().__init__()
         self.question = question
@@ -48,17 +40,19 @@ class Confirm(ModalScreen[bool]):
         with Vertical():
             yield self.view
 
-    def on_mount(self) -> None:
-        self._show()
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show)
 
     def _show(self) -> None:
         question = self.question
         keep, act = f" {question.keep} ", f" {question.act} "
-        answers: Line = line_of(
-            (f"[n]{keep}", "" if self.acting else "cursor"), "   ", (f"[y]{act}", "cursor" if self.acting else ""),
-        )  # fmt: skip
+        roles = ("", "cursor") if self.acting else ("cursor", "")
+        answers = line_of((f"[n]{keep}", roles[0]), "   ", (f"[y]{act}", roles[1]))
         hint = line_of(("y or n, or arrows and Enter; Esc keeps", "dim"))
-        self.view.show((line_of((question.asked, "strong")), line_of(question.cost), (), answers, (), hint))
+        told = wrapped((line_of((question.asked, "strong")), line_of(question.cost)), self.view.size.width, 0)
+        lines = (*told, (), *wrapped((answers,), self.view.size.width, 0), (), hint)
+        self.view.styles.height = len(lines)
+        self.view.show(lines)
 
     def on_key(self, event: events.Key) -> None:
         event.stop()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tui.actions import PANES, Action
 from tui.keymap import Keymap, shown_key
-from tui.line import Line, line_of
+from tui.line import Line, Lines, line_of, wrapped
 from tui.lines.frame import label_of, why_dimmed
 from tui.paint import Paint
 from tui.plain import padded
@@ -29,13 +29,13 @@ def help_lines(pane: str, showing: Showing, keymap: Keymap) -> Iterator[Line]:
 
 
 def _told(action: Action, showing: Showing, keymap: Keymap) -> Iterator[Line]:
+    command = f" ({action.verb})" if action.verb else ""
     keys = " ".join(shown_key(key) for key in keymap.keys.get(action.id, ()))
     why = why_dimmed(action, showing)
     role = "off" if why else "key"
-    command = (f"  {action.verb}", "dim") if action.verb else ""
     yield line_of(
         (f"  {padded(keys, _KEYS_WIDTH)}", role), (padded(label_of(action, showing), _LABEL_WIDTH), "strong"),
-        f" {action.doc}", command,
+        f" {action.doc}", (command, "dim"),
     )  # fmt: skip
     if why:
         yield line_of((f"  {' ' * (_KEYS_WIDTH + _LABEL_WIDTH)} not now: {why.partition(': ')[2]}", "off"))
@@ -48,5 +48,5 @@ class HelpScreen(Page):
         super().__init__(f"Keys of {pane.capitalize()}", paint, showing.glyphs)
         self._lines = list(help_lines(pane, showing, keymap))
 
-    def lines(self) -> Sequence[Line]:
-        return self._lines
+    def lines(self, width: int) -> Lines:
+        return wrapped(self._lines, width, 3 + _KEYS_WIDTH + _LABEL_WIDTH)

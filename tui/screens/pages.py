@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from tui.glyphs import Glyphs
-from tui.line import Line, Span, line_of
+from tui.line import Lines, Span, line_of, wrapped
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.plain import plain
@@ -31,12 +31,6 @@ CLOSE_KEYS = frozenset({"escape", "q", "enter", "question_mark", "at"})
 class Page(ModalScreen[None]):
     """`title` above, lines below, the keys at the foot."""
 
-    CSS = """
-    Page { background: ansi_default; layout: vertical; }
-    Page .edge { height: 1; width: 1fr; }
-    Page ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
-    """
-
     def __init__(self, title: str, paint: Paint, glyphs: Glyphs) -> None:
         super().__init__()
         self._heading = title
@@ -46,7 +40,8 @@ class Page(ModalScreen[None]):
         self.title_line.add_class("edge")
         self.foot.add_class("edge")
 
-    def lines(self) -> Sequence[Line]:
+    def lines(self, width: int) -> Lines:
+        """What the page shows in a terminal so wide."""
         return ()
 
     def compose(self) -> ComposeResult:
@@ -61,7 +56,7 @@ class Page(ModalScreen[None]):
         self.show()
 
     def show(self) -> None:
-        self.body.show(tuple(self.lines()))
+        self.body.show(self.lines)
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
@@ -81,5 +76,5 @@ class LinesPage(Page):
         super().__init__(title, paint, glyphs)
         self._texts = texts
 
-    def lines(self) -> Sequence[Line]:
-        return [(Span(f" {plain(text)}"),) for text in self._texts]
+    def lines(self, width: int) -> Lines:
+        return wrapped([(Span(f" {plain(text)}"),) for text in self._texts], width)

@@ -45,13 +45,6 @@ def matching(words: str, keymap: Keymap, pane: str) -> list[Action]:
 class Prompt(ModalScreen[None]):
     """Enter does the first one; Esc closes."""
 
-    CSS = """
-    Prompt { align: left bottom; background: ansi_default 0%; }
-    Prompt > Vertical { height: 10; width: 1fr; background: ansi_default; border-top: solid ansi_bright_black; }
-    Prompt LinesView { height: 8; width: 1fr; }
-    Prompt Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
-    """
-
     def __init__(self, deck_app: KerneldeckApp) -> None:
         super().__init__()
         self._app = deck_app
