@@ -203,7 +203,7 @@ def _with_event(sweep: SweepView, event: Event, snapshot: Snapshot, when_s: floa
         case engine.CandidateMoved(_, candidate, position):
             return replace(sweep, waiting=_placed(_removed(sweep.waiting, candidate), candidate, position))
         case engine.CandidateRequeued(_, candidate, status, position):
-            counts = {**sweep.counts, status.value: max(0, sweep.counts.get(status.value, 0) - 1)}
+            counts = _one_less(sweep.counts, status.value)
             waiting = _placed(_removed(sweep.waiting, candidate), candidate, position)
             return replace(sweep, waiting=waiting, counts=counts)
         case engine.SweepPaused(_, by):
@@ -227,6 +227,11 @@ def _with_screened(sweep: SweepView, event: engine.CandidateScreened, snapshot: 
     if event.score is None or not _is_better(event.score, sweep.best_score, lower):
         return sweep
     return replace(sweep, best_score=event.score, best_candidate=event.candidate_id)
+
+
+def _one_less(counts: Mapping[str, int], status: str) -> Mapping[str, int]:
+    left = {**counts, status: counts.get(status, 0) - 1}
+    return {name: count for name, count in left.items() if count > 0}
 
 
 def _is_better(score: float, than: float | None, lower: bool) -> bool:
