@@ -12,14 +12,19 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.actions import CONTEXT, HEALTH, HISTORY, PANES, QUEUE
+from tui.details.subject import TrialSubject
+from tui.doing import reading
+from tui.history.table import HistoryTable
 from tui.lines.context import context_body
 from tui.lines.frame import banner_line, footer_line, last_line, pane_head, tiny_line
 from tui.lines.health import health_body
 from tui.lines.status import status_line
+from tui.panes.drawer import Drawer
 from tui.panes.history_body import HistoryBody
 from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.panes.pane import Pane
 from tui.panes.queue_list import QueueList
+from tui.showing import HistoryFacts
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
@@ -59,7 +64,7 @@ class MainScreen(Screen[None]):
             CONTEXT: self.context, HEALTH: self.health, QUEUE: self.queue, HISTORY: self.history,
         }  # fmt: skip
         self.panes = {name: Pane(name, body, *look) for name, body in bodies.items()}
-        self.drawer = ScrolledLines(*look, id="drawer")
+        self.drawer = Drawer(deck_app, id="drawer")
         self.pane = QUEUE
         self.layout_name = ""
 
@@ -119,6 +124,8 @@ class MainScreen(Screen[None]):
             self.context.show(partial(context_body, showing))
             self.health.show(partial(health_body, showing))
             self.history.look(showing)
+            if self.layout_name == "areas":
+                self.drawer.look()
             self.last.show((last_line(showing, width),))
             self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
 
@@ -128,3 +135,20 @@ class MainScreen(Screen[None]):
             event.stop()
             event.prevent_default()
             await self._app.do(action)
+
+    # What the history says.
+
+    def on_history_table_opened(self, event: HistoryTable.Opened) -> None:
+        reading.show_details(self._app, TrialSubject(event.trial_id))
+
+    def on_history_table_moved(self) -> None:
+        if self.layout_name == "areas":
+            self.drawer.look()
+
+    def on_history_table_viewed(self, event: HistoryTable.Viewed) -> None:
+        words = " ".join([event.view.words, "bad hidden" if event.view.hide_bad else ""]).strip()
+        told = f"{words} ({event.count})" if words else ""
+        self._app.deck.show(history=HistoryFacts(event.total, told))
+
+    def on_history_table_refused(self, event: HistoryTable.Refused) -> None:
+        self._app.deck.say(event.sentence + (f"; {event.hint}" if event.hint else ""))

@@ -21,7 +21,8 @@ _SHAPES = {
 _DARK = {
     TRUECOLOR: {
         "dim": "#8a8f98", "key": "bold #7fb4ff", "title": "bold #c8ccd4",
-        "title-on": "bold #101418 on #7fb4ff", "bar": "#d7dae0 on #2a2f38", "ok": "#7ec77e", "run": "bold #7fb4ff", "wait": "#8a8f98",
+        "title-on": "bold #101418 on #7fb4ff",
+        "bar": "#d7dae0 on #2a2f38", "ok": "#7ec77e", "run": "bold #7fb4ff", "wait": "#8a8f98",
         "bad": "#ff7b72", "warn": "#e3b341", "best": "bold #7ec77e", "off": "#5c616b", "mark": "bold #e3b341",
         "rule": "#4a4f59",
     },
@@ -35,7 +36,8 @@ _DARK = {
 _LIGHT = {
     TRUECOLOR: {
         "dim": "#6b7078", "key": "bold #1f5fbf", "title": "bold #30343b",
-        "title-on": "bold #ffffff on #1f5fbf", "bar": "#20242a on #dfe3e9", "ok": "#1e7d32", "run": "bold #1f5fbf", "wait": "#6b7078",
+        "title-on": "bold #ffffff on #1f5fbf",
+        "bar": "#20242a on #dfe3e9", "ok": "#1e7d32", "run": "bold #1f5fbf", "wait": "#6b7078",
         "bad": "#b42318", "warn": "#8a5a00", "best": "bold #1e7d32", "off": "#9aa0a8", "mark": "bold #8a5a00",
         "rule": "#b8bdc6",
     },

@@ -44,7 +44,8 @@ def ascii_only(text: str) -> str:
 
 _SPOKEN = str.maketrans({
     "\N{MICRO SIGN}": "u", "\N{GREEK SMALL LETTER MU}": "u", _STAND_IN: ".", _ELLIPSIS: "~",
-    "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+-", "\N{DEGREE SIGN}": "",
+    "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+-",
+    "\N{DEGREE SIGN}": "",
 })  # fmt: skip
 
 

@@ -14,11 +14,13 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .has-open { height: 1fr !important; }
 .open { height: 1fr; }
 .open .body { display: block; }
+#context, #health { padding: 0 0 0 1; }
 #drawer { display: none; }
 .columns #panes, .areas #panes { layout: horizontal; }
 .columns #left, .areas #left { height: 1fr; width: 42; border-right: vkey ansi_bright_black; }
 .columns #right, .areas #right { height: 1fr; }
 .columns Pane, .areas Pane { height: 1fr; }
+.columns #pane-context, .areas #pane-context { height: 2fr; }
 .columns .body, .areas .body { display: block; }
 .areas #drawer { display: block; width: 40; height: 1fr; border-left: vkey ansi_bright_black; }
 .ascii.columns #left, .ascii.areas #left { border-right: ascii ansi_bright_black; }
@@ -45,4 +47,8 @@ Prompt { align: left bottom; background: transparent; }
 Prompt > Vertical { height: 10; width: 1fr; background: ansi_default; border-top: solid ansi_bright_black; }
 Prompt LinesView { height: 8; width: 1fr; }
 Prompt Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
+LineInput { align: left bottom; background: transparent; }
+LineInput > Vertical { height: 2; width: 1fr; background: ansi_default; }
+LineInput LinesView { height: 1; width: 1fr; }
+LineInput Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
 """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sessions.host.events import TargetView, Work
+from sessions.host.events import Work
 from sessions.host.snapshot import SweepView
-from tui.line import Line, Part, Span, line_of, row
+from tui.line import Line, Part, Span, joined, line_of, row, width_of
 from tui.numbers import clock_text, score_text
 from tui.plain import fit, plain
 from tui.showing import CONNECTED, ENDED, Showing
@@ -14,25 +14,24 @@ STATE_ROLES = {"RUN": "run", "PAUSED": "warn", "DONE": "ok", "STOPPED": "warn", 
 
 
 def status_line(showing: Showing, width: int) -> Line:
-    """The row; what does not fit goes in the order of its rank, the sweep's state and the best last."""
-    parts = [
-        Part(_target(showing.target), 3),
+    """The row; what does not fit goes in the order of its rank, the target's name and the sweep last."""
+    name, device = plain(showing.target.name), fit(plain(showing.target.device), _LONGEST_NAME)
+    named = line_of((name, "strong"))
+    rest = [
         Part(_link(showing), 4),
         Part(_work(showing), 0),
         Part(_best(showing), 1),
         Part(_paused_by(showing.sweep), 5),
-        Part(line_of(("reads only", "warn")) if showing.readonly else (), 6),
-        Part(_elapsed(showing), 2),
+        Part(line_of(("reads only", "warn")) if showing.readonly else (), 2),
+        Part(_elapsed(showing), 3),
     ]
     bar = f" {showing.glyphs.divider} "
-    return (Span(" "), *row(parts, width - 2, bar, showing.glyphs.ascii))
-
-
-def _target(target: TargetView) -> Line:
-    device = plain(target.device)
-    name = plain(target.name)
-    shown = name if not device or device == name else f"{name} {fit(device, _LONGEST_NAME)}"
-    return line_of((shown, "strong"))
+    if device and device != name:
+        full = line_of((f"{name} {device}", "strong"))
+        # The device is worth its place only where nothing but the connection's word goes for it.
+        if width_of(joined([full, *(part.line for part in rest[1:] if part.line)], bar)) <= width - 2:
+            named = full
+    return (Span(" "), *row([Part(named, 0), *rest], width - 2, bar, showing.glyphs.ascii))
 
 
 def _link(showing: Showing) -> Line:

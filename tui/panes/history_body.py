@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from core.errors import KerneldeckError
+from sessions.history import HistoryReader
 from tui.history.table import HistoryTable
 from tui.line import line_of
 from tui.lines.history import EMPTY
@@ -25,6 +26,7 @@ class HistoryBody(Vertical, can_focus=True):
         super().__init__(id=id)
         self._app = deck_app
         self.table: HistoryTable | None = None
+        self.reader: HistoryReader | None = None
         self._empty = LinesView(deck_app.paint, deck_app.deck.showing.glyphs.ascii)
         self._newest: object = None
 
@@ -55,6 +57,7 @@ class HistoryBody(Vertical, can_focus=True):
             return
         if reader is None:
             return
+        self.reader = reader
         self.table = HistoryTable(reader, self._app.paint, self._app.deck.showing.glyphs)
         self.table.follow = True  # until somebody reads in it
         self._empty.display = False

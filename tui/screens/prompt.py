@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -29,10 +30,11 @@ def name_of(action: Action) -> str:
     return action.verb.removeprefix("kerneldeck ").strip() or action.label
 
 
-def matching(words: str, keymap: Keymap, pane: str) -> list[Action]:
+def matching(words: str, keymap: Keymap, pane: str, only: Sequence[str] = ()) -> list[Action]:
     """The actions of the pane whose name begins with the words, then those that hold all of them."""
     asked = words.lower().split()
-    found = [action for action in keymap.in_pane(pane) if action.id != "app.commands"]
+    found = [one for one in keymap.in_pane(pane) if one.id in only or not only]
+    found = [one for one in found if one.id != "app.commands"]
     scored = []
     for number, action in enumerate(found):
         name = name_of(action).lower()
@@ -45,8 +47,9 @@ def matching(words: str, keymap: Keymap, pane: str) -> list[Action]:
 class Prompt(ModalScreen[None]):
     """Enter does the first one; Esc closes."""
 
-    def __init__(self, deck_app: KerneldeckApp) -> None:
+    def __init__(self, deck_app: KerneldeckApp, only: Sequence[str] = ()) -> None:
         super().__init__()
+        self._only = only
         self._app = deck_app
         self.choices: list[Action] = []
         self.chosen = 0
@@ -70,7 +73,7 @@ class Prompt(ModalScreen[None]):
         self._show(event.value)
 
     def _show(self, words: str) -> None:
-        self.choices = matching(words, self._app.keymap, self._app.main.pane)[:_MOST]
+        self.choices = matching(words, self._app.keymap, self._app.main.pane, self._only)[:_MOST]
         lines = [self._line(number, action) for number, action in enumerate(self.choices)]
         self.view.show(tuple(lines) or (line_of((f" no command fits {plain(words)}", "warn")),))
 

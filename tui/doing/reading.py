@@ -1,0 +1,108 @@
+"""Actions that show what is behind a row, or hand it to something else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+from typing import TYPE_CHECKING
+
+from tui.actions import CONTEXT, HISTORY, QUEUE
+from tui.details.subject import CheckpointSubject, CompareSubject, DiffSubject, Subject, TrialSubject
+from tui.details.view import DetailPage
+from tui.doing.registry import handles
+from tui.plain import plain
+
+if TYPE_CHECKING:
+    from tui.app import KerneldeckApp
+
+
+def selected_trial(app: KerneldeckApp) -> int | None:
+    """The trial of the selected row; None where the row has none (yet)."""
+    if app.main.pane == HISTORY:
+        table = app.main.history.table
+        return table.current_id if table is not None else None
+    row = app.main.queue.selected
+    return row.trial.id if row is not None and row.trial is not None else None
+
+
+def subject_of(app: KerneldeckApp) -> Subject | None:
+    """What the details are of: the selected trial, in Context the best."""
+    if app.main.pane == CONTEXT:
+        return CheckpointSubject()
+    trial = selected_trial(app)
+    return None if trial is None else TrialSubject(trial)
+
+
+@handles("row.open", "row.log")
+async def _open(app: KerneldeckApp) -> None:
+    subject = subject_of(app)
+    if subject is None:
+        waits = "it waits, and has no result yet" if app.main.pane == QUEUE else "nothing is selected"
+        app.deck.say(f"detail: {waits}")
+        return
+    show_details(app, subject)
+
+
+def show_details(app: KerneldeckApp, subject: Subject) -> None:
+    reader = app.main.history.reader
+    if reader is None:
+        app.deck.say("detail: no runs are recorded yet")
+        return
+    app.push_screen(DetailPage(subject, reader, app.paint, app.deck.showing.glyphs))
+
+
+@handles("row.mark")
+async def _mark(app: KerneldeckApp) -> None:
+    if app.main.history.table is not None:
+        app.main.history.table.mark()
+
+
+@handles("hist.compare")
+async def _compare(app: KerneldeckApp) -> None:
+    marked = app.main.history.table.marked if app.main.history.table is not None else ()
+    if len(marked) < 2:
+        app.deck.say("compare: mark two to four rows with Space first")
+        return
+    show_details(app, CompareSubject(tuple(marked)))
+
+
+@handles("hist.diff")
+async def _diff(app: KerneldeckApp) -> None:
+    table = app.main.history.table
+    marked = tuple(table.marked)[:2] if table is not None else ()
+    trial = selected_trial(app)
+    if not marked and trial is None:
+        app.deck.say("diff: select a row, or mark two with Space")
+        return
+    show_details(app, DiffSubject(marked or (trial or 0,)))
+
+
+@handles("view.sort")
+async def _sort(app: KerneldeckApp) -> None:
+    if app.main.history.table is not None:
+        app.main.history.table.sort_next()
+
+
+@handles("view.reverse")
+async def _reverse(app: KerneldeckApp) -> None:
+    if app.main.history.table is not None:
+        app.main.history.table.sort_reverse()
+
+
+@handles("row.edit")
+async def _edit(app: KerneldeckApp) -> None:
+    config = app.deck.showing.facts.config
+    if config is None or not config.files.mutable:
+        app.deck.say("edit: the workspace names no mutable file")
+        return
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    path = app.deck.record.root / config.files.mutable[0]
+    try:
+        with app.suspend():
+            await asyncio.to_thread(subprocess.run, [*shlex.split(editor), str(path)], check=False)
+    except (OSError, ValueError) as error:
+        app.deck.say(f"edit: {plain(editor)} cannot be started: {plain(error)}")
+        return
+    app.deck.say(f"{plain(config.files.mutable[0])} was open in {plain(editor)}")
