@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from rich.segment import Segment
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
@@ -20,6 +19,7 @@ from tui.history.cells import Look, header_line, row_line
 from tui.history.window import HistoryWindow, Loaded, load
 from tui.line import Line, cut, line_of
 from tui.paint import Paint
+from tui.panes.lines_view import strip_of
 from tui.plain import plain
 
 MOST_COMPARED = 4
@@ -305,9 +305,7 @@ class HistoryTable(Widget, can_focus=True):
         line = self._line(y)
         self._shown += [()] * (y + 1 - len(self._shown))
         self._shown[y] = line
-        base = self.rich_style
-        segments = [Segment(span.text, base + self._paint.style(span.role)) for span in line]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        return strip_of(line, self._paint, self._glyphs.ascii, self.size.width)
 
     def _line(self, y: int) -> Line:
         width = self.size.width
