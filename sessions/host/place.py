@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ def socket_place(place: StatePlace, environ: Mapping[str, str] = os.environ) -> 
     when it cannot be made.
     """
     digest = hashlib.sha256(os.fsencode(os.path.realpath(place.folder))).hexdigest()[:16]
-    folder = _runtime_folder(environ) or _temp_folder()
+    folder = _runtime_folder(environ) or _temp_folder(environ)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError:
@@ -58,10 +57,11 @@ def _runtime_folder(environ: Mapping[str, str]) -> Path | None:
     return Path(base) / "kerneldeck" if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) else None
 
 
-def _temp_folder() -> Path:
-    base = tempfile.gettempdir()
-    if len(os.fsencode(base)) > _LONGEST_BASE_BYTES:
-        base = "/tmp"  # a socket's path is bounded, a temporary folder's is not
+def _temp_folder(environ: Mapping[str, str]) -> Path:
+    """A folder of this user's in the temporary one; nothing is tried out there, as on a full disk."""
+    base = environ.get("TMPDIR", "")
+    if not base.startswith("/") or len(os.fsencode(base)) > _LONGEST_BASE_BYTES or not Path(base).is_dir():
+        base = "/tmp"
     return Path(base) / f"kerneldeck-{os.geteuid()}"
 
 

@@ -56,9 +56,7 @@ def test_a_sweep_is_paused_and_goes_on(sweeping: tuple[Deck, Path]) -> None:
     assert "sweep #1 is paused; what runs goes on to its end" in deck.run("sweep", "pause").out
     assert "the sweep is paused already, by cli" in deck.fault("sweep", "pause")
     go_on.touch()
-    wait_until(
-        lambda: (4,) in rows(deck.root, "SELECT COUNT(*) FROM trials WHERE status = 'ok'"), "its trial"
-    )
+    wait_until(lambda: deck.seen()["history"] == {"ok": 3}, "the trial's end")
     told = json.loads(deck.run("host", "status", "--json").out)["snapshot"]["sweep"]
     assert (told["state"], told["paused_by"], told["running"]) == ("PAUSED", "cli", "")
     assert len(queue(deck)) == 2
