@@ -118,7 +118,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.grants.update(NAMES)
         self.hear(command)
 
-    @precondition(lambda self: len(self.heard) > 8)
+    @precondition(lambda self: len(self.heard) > 3)
     @rule()
     def stop(self) -> None:
         if not refusal(self.state, StopAsked("asked")):
@@ -141,7 +141,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.hear(outcome)
 
     @precondition(lambda self: self.out is not None)
-    @rule(draw=st.data(), times=st.integers(1, 8))
+    @rule(draw=st.data(), times=st.integers(1, 3))
     def end_well(self, draw: st.DataObject, times: int) -> None:
         """Often enough for a sweep to come to its last steps."""
         for _ in range(times):
@@ -216,5 +216,5 @@ def good_answer(draw: st.DataObject, out: Instruction) -> Outcome:
     return answered(draw, out)
 
 
-AnyOrder.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+AnyOrder.TestCase.settings = settings(max_examples=250, stateful_step_count=40, deadline=None)
 TestAnyOrder = AnyOrder.TestCase
