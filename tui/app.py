@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import signal
 from collections.abc import Coroutine
 
 from textual.app import App
 
-from tui import doing
 from tui.actions import Action
 from tui.deck import Deck
 from tui.keymap import Keymap
@@ -59,6 +59,8 @@ class KerneldeckApp(App[int]):
             self.deck.say(f"internal fault: {type(error).__name__}: {error}")
 
     async def _follow(self) -> None:
+        # What only keys and the history need is imported once the first picture stands.
+        await asyncio.to_thread(importlib.import_module, "tui.doing")
         await self.deck.run()
         if self.deck.lost_at_start is not None:
             self.exit(self.deck.lost_at_start.exit_code)
@@ -74,6 +76,7 @@ class KerneldeckApp(App[int]):
             self.deck.say(why)
             return
         try:
+            doing = await asyncio.to_thread(importlib.import_module, "tui.doing")
             await doing.do(self, action)
         except Exception as error:
             self.deck.say(f"internal fault in {action.id}: {type(error).__name__}: {plain(error)}")

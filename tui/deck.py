@@ -99,7 +99,12 @@ class Deck:
 
     def _take(self, snapshot: Snapshot) -> None:
         if self.showing.link.state != CONNECTED:
+            again = bool(self.showing.snapshot.pid)
             self._link(CONNECTED)
+            if again:
+                self.showing = replace(
+                    self.showing, last="connected again: another host goes on with the work"
+                )
         self.showing = replace(self.showing, snapshot=snapshot)
         self._soon()
 

@@ -51,7 +51,6 @@ def refuse_terminal() -> None:
 def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | None, theme: str) -> int:
     depth = depth_of(os.environ)
     settle(os.environ, depth)
-    from sessions.host.client import HostClient
     from tui.app import KerneldeckApp
     from tui.connection import Connection
     from tui.deck import Deck
@@ -68,6 +67,8 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     paint = paint_of(theme or settings.theme, depth)
 
     async def connect() -> Connection:
+        from sessions.host.client import HostClient
+
         return await HostClient.connect(root, actor="tui", command="kerneldeck", readonly=readonly)
 
     deck = Deck(Record(root), connect, glyphs, readonly, tick_s(os.environ))

@@ -12,9 +12,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tui.actions import CONTEXT, HEALTH, HISTORY, PANES, QUEUE
-from tui.details.subject import TrialSubject
-from tui.doing import reading
-from tui.history.table import HistoryTable
 from tui.lines.context import context_body
 from tui.lines.frame import banner_line, footer_line, last_line, pane_head, tiny_line
 from tui.lines.health import health_body
@@ -28,6 +25,7 @@ from tui.showing import HistoryFacts
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
+    from tui.history.table import HistoryTable
 
 LAYOUTS = ("tiny", "compact", "accordion", "columns", "areas")
 
@@ -139,7 +137,10 @@ class MainScreen(Screen[None]):
     # What the history says.
 
     def on_history_table_opened(self, event: HistoryTable.Opened) -> None:
-        reading.show_details(self._app, TrialSubject(event.trial_id))
+        from tui.details.subject import TrialSubject
+        from tui.doing.reading import show_details
+
+        show_details(self._app, TrialSubject(event.trial_id))
 
     def on_history_table_moved(self) -> None:
         if self.layout_name == "areas":

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.errors import KerneldeckError
 from core.words import JsonObject, Overlay
 from core.workspace.toml_reader import read_workspace
-from sessions.history import HistoryReader, Scope
 from sessions.state_dir import locate
 from sessions.store import SessionStore, open_read
 from tui.showing import HistoryFacts, WorkspaceFacts
+
+if TYPE_CHECKING:
+    from sessions.history import HistoryReader
 
 _MOST_KEPT = 20_000
 _AT_ONCE = 500
@@ -49,6 +52,8 @@ class Record:
 
     def history_reader(self, contract_id: str) -> HistoryReader | None:
         """Reads all trials, comparing those of that contract; None while there is nothing to read."""
+        from sessions.history import HistoryReader, Scope  # half of the time to the first paint
+
         store, config = self._opened(), read_workspace(self.root).config
         if store is None:
             return None

@@ -29,7 +29,8 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .zoomed Pane, .zoomed #left, .zoomed #right { display: none; }
 .compact Pane, .compact #left, .compact #right { display: none; }
 .zoomed .open, .compact .open { display: block; height: 1fr; }
-.zoomed .has-open, .compact .has-open { display: block; width: 1fr !important; }
+.zoomed #left.has-open, .zoomed #right.has-open { display: block; width: 1fr !important; }
+.compact #left.has-open, .compact #right.has-open { display: block; width: 1fr !important; }
 .zoomed #drawer, .compact #last { display: none; }
 .tiny #panes, .tiny #last, .tiny #footer, .tiny #status { display: none; }
 .tiny #tiny { display: block; }

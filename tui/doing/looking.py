@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tui.actions import HISTORY, PANES, QUEUE
 from tui.doing.registry import handles
-from tui.history.table import HistoryTable
 from tui.panes.lines_view import ScrolledLines
 from tui.panes.queue_list import QueueList
 from tui.probing import probe
@@ -17,6 +16,7 @@ from tui.screens.prompt import Prompt
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
+    from tui.history.table import HistoryTable
 
 _FAR = 1_000_000_000
 _ROW_ACTIONS = (

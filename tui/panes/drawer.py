@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from tui.details.subject import Subject, title_of
-from tui.details.view import DetailView
 from tui.line import line_of
 from tui.panes.lines_view import LinesView
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
+    from tui.details.subject import Subject
+    from tui.details.view import DetailView
 
 
 class Drawer(Vertical):
@@ -33,13 +33,16 @@ class Drawer(Vertical):
 
     def look(self) -> None:
         """Show the details of what is selected now."""
+        reader = self._app.main.history.reader
+        if reader is None:
+            self.head.show((line_of(("   Detail", "title")),))
+            return
+        from tui.details.subject import title_of
+        from tui.details.view import DetailView
         from tui.doing.reading import subject_of
 
         subject = subject_of(self._app)
-        reader = self._app.main.history.reader
         self.head.show((line_of((f"   {title_of(subject) if subject else 'Detail'}", "title")),))
-        if reader is None:
-            return
         if self.view is None:
             self.view = DetailView(reader, self._app.paint, self._app.deck.showing.glyphs)
             self.mount(self.view)

@@ -8,15 +8,15 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from core.errors import KerneldeckError
-from sessions.history import HistoryReader
-from tui.history.table import HistoryTable
 from tui.line import line_of
 from tui.lines.history import EMPTY
 from tui.panes.lines_view import LinesView
 from tui.showing import Showing
 
 if TYPE_CHECKING:
+    from sessions.history import HistoryReader
     from tui.app import KerneldeckApp
+    from tui.history.table import HistoryTable
 
 
 class HistoryBody(Vertical, can_focus=True):
@@ -57,6 +57,8 @@ class HistoryBody(Vertical, can_focus=True):
             return
         if reader is None:
             return
+        from tui.history.table import HistoryTable
+
         self.reader = reader
         self.table = HistoryTable(reader, self._app.paint, self._app.deck.showing.glyphs)
         self.table.follow = True  # until somebody reads in it
