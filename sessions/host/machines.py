@@ -53,18 +53,29 @@ class Machines:
     def look(self, where: Where, store: SessionStore) -> None:
         """The machine that is meant when nothing is said, unless it is shown already."""
         shown = self._log.snapshot.target
-        if shown.name == where.name and shown.device:
+        if shown.name == where.name and (shown.device or shown.state != "idle"):
             return
         state = "connected" if where.name == LOCAL else "idle"
         self._see(TargetView(where.name, where.facts(store).device, state))
 
     async def sample(self) -> None:
-        """Round trip and GPUs of a connected machine, every half minute; to be asked while nothing runs."""
+        """Round trip and GPUs of a connected machine, every half minute; to be asked while nothing runs.
+
+        A lost connection is shown, not made again: the next call does that.
+        """
         shown = self._log.snapshot.target
-        host = next((one for one in self._kept.machines if one.name == shown.name), None)
-        if host is None or time.monotonic() < self._sampled_s + SAMPLES_EVERY_S:
+        if shown.name == LOCAL or shown.state != "connected":
             return
-        self._sampled_s = time.monotonic()
+        host = next((one for one in self._kept.machines if one.name == shown.name), None)
+        if host is None:
+            self._see(replace(shown, state="idle", rtt_ms=None))
+        elif host.lost_by:
+            self._see(replace(shown, state="lost", stage="lost", sentence=host.lost_by, rtt_ms=None))
+        elif time.monotonic() >= self._sampled_s + SAMPLES_EVERY_S:
+            self._sampled_s = time.monotonic()
+            await self._sample(host, shown)
+
+    async def _sample(self, host: SshHost, shown: TargetView) -> None:
         try:
             self._see(await _sampled(host, shown))
         except TargetFault as fault:

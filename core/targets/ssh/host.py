@@ -76,6 +76,11 @@ class SshHost:
             await self.close()
             raise
 
+    @property
+    def lost_by(self) -> str:
+        """Why there is no link any more; empty while there is one."""
+        return "it was never opened" if self._link is None else self._link.lost
+
     async def link(self) -> AgentLink:
         """The link to the agent, a new one after a loss."""
         async with self._turn:
