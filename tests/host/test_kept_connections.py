@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -119,4 +121,22 @@ def test_a_sweep_over_there_goes_on_in_the_next_host(far: Far, tmp_path: Path) -
     asyncio.run(follow())
     assert rows(deck.root, "SELECT DISTINCT target FROM trials") == [("ssh:gpu",)]
     end_host(deck.root)
+    end_host(far.deck.root)
+
+
+def test_those_who_watch_see_the_round_trip_and_a_lost_link(far: Far, server: Server) -> None:
+    async def watch() -> None:
+        async with client(far.deck, actor="tui") as app:
+            await app.call("run_objective", FINAL)
+            now = await until(app, lambda now: now.target.rtt_ms is not None)
+            assert now.target.state == "connected" and 0 < (now.target.rtt_ms or 0) < 60_000
+            assert now.target.sampled_s is not None
+            for pid in server.children():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            lost = await until(app, lambda now: now.target.state == "lost")
+            assert lost.target.stage == "lost" and lost.target.sentence
+            assert (await app.call("run_objective", FINAL)).content["status"] == "ok", "and it is made again"
+
+    asyncio.run(watch())
     end_host(far.deck.root)
