@@ -51,10 +51,18 @@ class Course:
             return f"{fault.sentence}; the sweep goes on without this"
         return ""
 
+    @property
+    def detached(self) -> bool:
+        """Whether it outlives this process; a sweep of a client that has gone may have become so."""
+        stored = self.engine.store.sweep(self.record.id)
+        return self.record.detached if stored is None else stored.detached
+
     def close(self, outcome: str, reason: str) -> None:
         """The sweep has ended so."""
         summary = summary_of(self.state, outcome, reason)
-        self.record = replace(self.record, state=outcome, summary=summary, ended_s=time.time())
+        self.record = replace(
+            self.record, state=outcome, summary=summary, ended_s=time.time(), detached=self.detached
+        )
         self.engine.store.update_sweep(self.record)
         self.engine.tell(SweepEnded(self.record.id, outcome, reason))
 

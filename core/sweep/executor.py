@@ -88,8 +88,8 @@ class SweepExecutor:
             while not self.course.state.ended:
                 await self._turn()
         except asyncio.CancelledError:
-            if not self.record.detached:
-                with suppress(StorageFault):
+            with suppress(StorageFault):
+                if not self.course.detached:
                     self.course.hear(StopAsked(INTERRUPTED, self.engine.actor))
                     self._close()
             raise

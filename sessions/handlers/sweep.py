@@ -58,16 +58,16 @@ async def resume_sweep(session: Session, arguments: JsonObject) -> Answer:
 
 
 def sweep_meant(store: SessionStore, number: int | None) -> SweepRecord:
-    """The sweep of that number, by default the one that waits to go on; ArgumentFault when there is none."""
+    """The sweep of that number, else one that waits to go on, else the last; ArgumentFault for none."""
     if number is not None:
         record = store.sweep(number)
         if record is None:
             raise ArgumentFault(f"there is no sweep {number}", "kerneldeck sweep config starts one")
         return record
-    running = store.running_sweeps()
-    if not running:
-        raise ArgumentFault("no sweep waits to go on", "kerneldeck sweep config starts one")
-    return running[0]
+    found = [*store.running_sweeps(), *store.sweeps(1)]
+    if not found:
+        raise ArgumentFault("there was no sweep yet", "kerneldeck sweep config starts one")
+    return found[0]
 
 
 async def _carried_out(session: Session, executor: SweepExecutor) -> Answer:
