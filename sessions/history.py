@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import median
 from typing import TYPE_CHECKING
 
 from core.words import Overlay, Status
@@ -145,6 +146,7 @@ _MEDIAN = (
     " AND s.candidate_id = t.candidate_id)"
 )
 _ENDED = Condition("status IS NOT NULL")
+TYPICAL_OF = 51
 MOST_AT_ONCE = 500  # SQLite takes no more than some hundred values in a query everywhere
 
 
@@ -226,6 +228,16 @@ class HistoryReader:
             values: tuple[SqlValue, ...] = (self.scope.screen, self.scope.decide, *part)
             found |= {row["id"]: self._row(row) for row in self.store.database.rows(sql, values)}
         return [found[one] for one in ids if one in found]
+
+    def typical_s(self, purpose: str = "", mode: str = "") -> float | None:
+        """Median seconds of the newest ok trials for a purpose, or in a mode; None when there is none."""
+        name, value = ("purpose", purpose) if purpose else ("mode", mode)
+        found = self.store.database.rows(
+            f"SELECT duration_s FROM trials WHERE {name} = ? AND contract_id = ? AND status = 'ok'"
+            " AND duration_s IS NOT NULL ORDER BY id DESC LIMIT ?",
+            (value, self.scope.contract_id, TYPICAL_OF),
+        )
+        return median(row["duration_s"] for row in found) if found else None
 
     def both_scores(self) -> list[BothScores]:
         """Every candidate of the contract that has a score in the screening and in the deciding mode."""
