@@ -231,6 +231,10 @@ def test_nineteen_knobs_fit_and_the_field_stays_in_sight(size: tuple[int, int], 
 
     async def body(app: Harness, pilot: Pilot[None]) -> None:
         assert "valid of 143,327,232,000 combinations" in form.told.text.replace("\n", " ")
+        screen = [strip.text for strip in app.screen._compositor.render_strips()]
+        assert screen[0].startswith(" New sweep of tensor_plan") and "block_m" in screen[1]
+        assert "Esc give up" in screen[-1]
+        assert form.body.size.height >= size[1] - 8
         for _ in range(len(form.fields)):
             await pilot.press("down")
             top = form.body.scroll_offset.y

@@ -114,7 +114,7 @@ def test_rows_say_what_matters_at_every_size(few: History, size: tuple[int, int]
         if size[0] >= 110:
             assert "+3.0% (+" in final
         if size[0] >= 150:
-            assert "verify" in final and "h200-3" in final and "1.5s" in final
+            assert "1.5s" in final and final.split().count("780") == 2  # the score, and its final median
         assert all(len(line) <= size[0] for line in app.lines())
         if glyphs.ascii:
             assert all(line.isascii() for line in app.lines())

@@ -29,7 +29,7 @@ _PREVIEW = 44
 class CopyMenu(ModalScreen[str | None]):
     """A key copies at once; ends with a sentence on where the text is now, or None."""
 
-    CSS = """
+    DEFAULT_CSS = """
     CopyMenu { align: center middle; background: transparent; }
     CopyMenu > Vertical {
         width: 78; max-width: 100%; height: auto; padding: 0 1; border: solid ansi_yellow;

@@ -34,13 +34,13 @@ class Asked:
 class FormScreen(ModalScreen[Asked | None]):
     """Arrows go through the fields, Enter starts, Esc gives up. Faulty fields keep the form open."""
 
-    CSS = """
+    DEFAULT_CSS = """
     FormScreen { background: ansi_default; layout: vertical; }
     FormScreen .edge { height: 1; width: 1fr; }
     FormScreen .told { height: auto; max-height: 6; width: 1fr; }
     FormScreen ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
     """
-    KEYS = "arrows  space take or leave  Enter start  Esc give up"
+    KEYS = "Enter start  Esc give up  arrows  space take or leave"
 
     def __init__(self, title: str, fields: Sequence[Field], paint: Paint, glyphs: Glyphs = UNICODE) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ class Typical:
 class SweepForm(FormScreen):
     """Ends with the arguments of sweep_kernel_config."""
 
-    KEYS = "arrows  space take or leave  a all/none  o only this  Enter start  Esc give up"
+    KEYS = "Enter start  Esc give up  arrows  space take/leave  a all/none  o only this"
 
     def __init__(
         self,

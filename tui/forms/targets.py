@@ -49,7 +49,7 @@ def target_rows(listing: JsonObject) -> tuple[TargetRow, ...]:
 class TargetChooser(ModalScreen[str | None]):
     """Ends with the name of the target to use, or None. `check` is asked only for `r`."""
 
-    CSS = """
+    DEFAULT_CSS = """
     TargetChooser { background: ansi_default; layout: vertical; }
     TargetChooser .edge { height: 1; width: 1fr; }
     TargetChooser ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }

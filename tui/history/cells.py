@@ -37,9 +37,9 @@ _COLUMNS = (
     Column("gain", "gain (95 %)", 19, 110),
     Column("screened", "dev", 9, 150, right=True),
     Column("decided", "final", 9, 150, right=True),
-    Column("purpose", "for", 7, 150),
-    Column("target", "where", 10, 150),
-    Column("took", "took", 6, 150, right=True),
+    Column("purpose", "for", 7, 170),
+    Column("target", "where", 10, 170),
+    Column("took", "took", 6, 130, right=True),
 )
 _SORTED = {Order.TIME: "id", Order.SCORE: "score", Order.CHANGE: "change", Order.DURATION: "took"}
 Cell = tuple[str, str]  # text and role
