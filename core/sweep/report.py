@@ -85,11 +85,11 @@ def summary_of(state: SweepState, outcome: str, reason: str) -> JsonObject:
     }
 
 
-def trial_of(record: TrialRecord) -> Trial:
-    """An ended trial from its row; the outcome without its result."""
+def trial_of(record: TrialRecord, result: JsonObject | None = None) -> Trial:
+    """An ended trial from its row; the outcome without its result, unless that is given."""
     assert record.status is not None
     outcome = Outcome(
-        record.status, record.reason, record.stage, record.score, None, record.channel, record.exit_code,
+        record.status, record.reason, record.stage, record.score, result, record.channel, record.exit_code,
         record.duration_s or 0.0,
     )  # fmt: skip
     return Trial(record, outcome)
@@ -127,6 +127,7 @@ def baseline_of(store: Store, state: SweepState, start: Candidate, contract_id: 
     """How the first best came to stand, when this sweep saw to that."""
     trial = recalled_trial(store, state.baseline_trial)
     best = store.checkpoint(state.best_id, contract_id) if trial else None
-    if best is None:
+    if best is None or trial is None:
         return None
+    trial = trial_of(trial.record, store.result(trial.record.id))
     return Report(Ending.FIRST_BEST, "it is the best now, the first of this contract", start, best, trial)
