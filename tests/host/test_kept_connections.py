@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from core.errors import KerneldeckError
 from sessions.host.client import HostClient
 from sessions.host.snapshot import Snapshot
-from tests.cli.deck import configured, wait_until
+from tests.cli.deck import Deck, wait_until
 from tests.host.hosting import client, end_host, gated, kill, rows, until
 from tests.remote.conftest import Serve, keys, serve, user  # noqa: F401 (fixtures)
 from tests.remote.far import Far, far_of
@@ -28,14 +29,15 @@ def server(serve: Serve) -> Server:  # noqa: F811
 
 
 @pytest.fixture
-def far(tmp_path: Path, user: User, server: Server, monkeypatch: pytest.MonkeyPatch) -> Far:  # noqa: F811
+def far(tmp_path: Path, user: User, server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Far]:  # noqa: F811
     made = far_of(tmp_path, user, server)
     for name, value in made.env.items():
         if value is None:
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    return made
+    yield made
+    end_host(made.deck.root)
 
 
 def logins(server: Server) -> int:
@@ -56,7 +58,6 @@ def test_several_calls_share_one_login_and_others_end_it(far: Far, server: Serve
     assert logins(server) == 1
     assert (told.target.name, told.target.state) == ("ssh:gpu", "connected") and told.target.device
     assert far.left() == []
-    end_host(far.deck.root)
 
 
 def test_a_target_that_cannot_be_reached_is_shown_with_its_stage(far: Far) -> None:
@@ -72,7 +73,6 @@ def test_a_target_that_cannot_be_reached_is_shown_with_its_stage(far: Far) -> No
 
     target = asyncio.run(calls()).target
     assert (target.state, target.stage) == ("lost", "connect") and "refused" in target.sentence
-    end_host(far.deck.root)
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -96,11 +96,10 @@ def test_the_host_asks_its_client_about_an_unknown_host_key(far: Far, server: Se
     assert asyncio.run(calls()) == ("ok" if trusted else "target.hostkey")
     assert len(asked) == 1 and asked[0].startswith("SHA256:")
     assert (known.read_text() != "") is trusted
-    end_host(far.deck.root)
 
 
-def test_a_sweep_over_there_goes_on_in_the_next_host(far: Far, tmp_path: Path) -> None:
-    deck = configured(tmp_path / "knobs")
+def test_a_sweep_over_there_goes_on_in_the_next_host(far: Far, knobbed: Deck) -> None:
+    deck = knobbed
     reached, go_on = gated(deck, '[ "$mode$block" = dev4 ]')
 
     async def begin() -> int:
@@ -120,8 +119,6 @@ def test_a_sweep_over_there_goes_on_in_the_next_host(far: Far, tmp_path: Path) -
 
     asyncio.run(follow())
     assert rows(deck.root, "SELECT DISTINCT target FROM trials") == [("ssh:gpu",)]
-    end_host(deck.root)
-    end_host(far.deck.root)
 
 
 def test_those_who_watch_see_the_round_trip_and_a_lost_link(far: Far, server: Server) -> None:
@@ -139,4 +136,3 @@ def test_those_who_watch_see_the_round_trip_and_a_lost_link(far: Far, server: Se
             assert (await app.call("run_objective", FINAL)).content["status"] == "ok", "and it is made again"
 
     asyncio.run(watch())
-    end_host(far.deck.root)
