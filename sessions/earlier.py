@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.words import JsonObject
-from sessions.reports import standing_score
+from sessions.standing import standing_score
 from sessions.store import SessionStore
 
 

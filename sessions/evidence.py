@@ -18,7 +18,7 @@ from core.measure.texts import score_text
 from core.records import Checkpoint, DecisionRecord, TrialRecord
 from core.words import JsonObject
 from sessions.checkpoints import BestRow
-from sessions.reports import standing_score
+from sessions.standing import standing_score
 from sessions.store import SessionStore
 
 TAIL_BYTES = 8192

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from core.words import Overlay, Status
 from sessions.database import SqlValue
 from sessions.history_filter import Condition, FilterWords, condition_of
-from sessions.reports import standing_score
 from sessions.rows import json_object
+from sessions.standing import standing_score
 
 if TYPE_CHECKING:
     from sessions.session import Reading

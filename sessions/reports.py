@@ -9,6 +9,7 @@ from core.records import Checkpoint, DecisionRecord, TrialRecord
 from core.trials import Trial
 from core.words import JsonObject
 from sessions.session import Session
+from sessions.standing import standing_score
 from sessions.store import SessionStore
 
 SHOWN_CASE_KEYS = 12
@@ -46,12 +47,6 @@ def record_json(record: TrialRecord) -> JsonObject:
         "exit_code": record.exit_code,
         "channel": record.channel,
     }
-
-
-def standing_score(store: SessionStore, best: Checkpoint) -> float | None:
-    """The best's long-run value: the median of what its last processes showed, else its checkpoint's."""
-    values = store.anchor_values(best.contract_id, best.id)
-    return Anchor(tuple(values)).value if values else best.anchor
 
 
 def checkpoint_json(store: SessionStore, best: Checkpoint | None) -> JsonObject | None:

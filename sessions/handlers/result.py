@@ -10,8 +10,8 @@ from core.errors import ArgumentFault, StorageFault
 from core.operations.declaration import Answer
 from core.words import JsonObject
 from sessions.atomic_file import remove_quietly, sync_folder, write_beside
-from sessions.reports import standing_score
 from sessions.session import Session, home_expanded
+from sessions.standing import standing_score
 from sessions.workspace_files import TEMP_PREFIX, TEMP_SUFFIX
 
 T = TypeVar("T", dict[str, Any], list[Any])
