@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import crash_checks as checks
-from crash_workspace import NEXT, RESTORE
+from crash_workspace import NEXT, RESTORE, RESUME, Call
 from forked import Said, in_child, say
 from grounds import Ground, operate
 
@@ -61,14 +61,21 @@ class Aftermath:
         if now.mutable != old.mutable and now.history.best != end.history.best:
             yield "the files are new, and the best that they hold is not kept"
 
+    def _rest_of_it(self, before: checks.History) -> Call:
+        """A detached operation that was on record goes on; everything else is asked for again."""
+        call = self.ground.walk.call
+        return RESUME if call.detached and before.sweeps else call
+
     def _once_more(self) -> Iterator[str]:
         """The same operation leads to the same files and the same best as without a kill."""
         end = self.ground.end
         before = checks.read_history(self.root)
-        exit_code = operate(self.root, self.ground.walk.call)
+        exit_code = operate(self.root, self._rest_of_it(before))
         if exit_code not in (0, self.ground.exit_code):
             yield f"run again, it ended with exit code {exit_code}"
-        if checks.read_files(self.root) != end.files:
+        if self.ground.walk.call.detached:
+            yield from checks.resumed_faults(checks.snapshot(self.root), end)
+        elif checks.read_files(self.root) != end.files:
             # Cut off between keeping its winner and writing it, a sweep finds nothing better any more.
             operate(self.root, RESTORE)
         now = checks.snapshot(self.root)

@@ -28,7 +28,9 @@ class History:
     open_trials: list[int]
     decisions: list[str]  # their verdicts
     bests: list[str]  # ids of checkpoints, the standing one last
-    running_sweeps: list[int]
+    running_sweeps: list[int]  # of commands; detached ones wait to go on
+    sweeps: dict[int, str]  # where each stands
+    screened: dict[int, list[str]]  # by sweep the candidates of the screening trials that count
     open_writes: list[int]
     contents: set[str]  # SHA-256 of everything that a row of files names
     faults: list[str]
@@ -73,7 +75,7 @@ def read_history(root: Path) -> History:
                 shutil.copy(root / STATE / name, folder)
         with closing(sqlite3.connect(Path(folder, "state.sqlite3"))) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'").fetchone():
-                return History({}, [], [], [], [], [], set(), [])
+                return History({}, [], [], [], [], {}, {}, [], set(), [])
             return _history(connection)
 
 
@@ -92,11 +94,24 @@ def _history(connection: sqlite3.Connection) -> History:
         open_trials=column("SELECT id FROM trials WHERE status IS NULL"),
         decisions=column("SELECT verdict FROM decisions ORDER BY id"),
         bests=column("SELECT checkpoint_id FROM bests ORDER BY id"),
-        running_sweeps=column("SELECT id FROM sweeps WHERE state = 'running'"),
+        running_sweeps=column("SELECT id FROM sweeps WHERE state = 'running' AND NOT detached"),
+        sweeps=dict(connection.execute("SELECT id, state FROM sweeps ORDER BY id")),
+        screened=_screened(connection),
         open_writes=column("SELECT id FROM journal WHERE state = 'intent'"),
         contents=set(_contents(connection)),
         faults=damage,
     )
+
+
+def _screened(connection: sqlite3.Connection) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    rows = connection.execute(
+        "SELECT sweep_id, candidate_id FROM trials WHERE purpose = 'screen' AND status IS NOT NULL"
+        " AND status NOT IN ('cancelled', 'infra') ORDER BY id"
+    )
+    for sweep, candidate in rows:
+        found.setdefault(sweep, []).append(candidate)
+    return found
 
 
 def _contents(connection: sqlite3.Connection) -> Iterator[str]:
@@ -149,6 +164,18 @@ def kept_faults(before: History, after: History, told: dict[int, tuple[str, floa
         kept = after.ended.get(number)
         if kept is None or (kept[3], kept[4]) != said:
             faults.append(f"trial {number} was told to have ended {said} and is {kept}")
+    return faults
+
+
+def resumed_faults(now: Snapshot, end: Snapshot) -> list[str]:
+    """A sweep that went on has come to what it comes to undisturbed, each candidate counted once."""
+    faults = []
+    if now.files != end.files:
+        faults.append("the sweep that went on did not lead to the files of an undisturbed one")
+    for what in ("bests", "decisions", "sweeps", "screened"):
+        is_now, should = getattr(now.history, what), getattr(end.history, what)
+        if is_now != should:
+            faults.append(f"{what} are {is_now} and should be {should}")
     return faults
 
 

@@ -92,16 +92,21 @@ def lay_out(root: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation to call, with its command line for the real program."""
+    """An operation to call, with its command line for the real program.
+
+    A `detached` one outlives its process: RESUME goes on with it.
+    """
 
     operation: str
     arguments: Mapping[str, object] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    detached: bool = False
 
 
 VERIFY = Call("guarded_final_verify", {"seed": 1}, ("verify", "--seed", "1"))
 NEXT = Call("collect_garbage", {"dry_run": True}, ("gc", "--dry-run"))
 RESTORE = Call("restore_best_checkpoint", {}, ("restore",))
+RESUME = Call("resume_sweep", detached=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +115,9 @@ class Walk:
 
     `used`: the workspace has a best of score 108. `edit`: base and width written over it afterwards.
     `crashed`: the workspace was left so by killing this walk at the first point that holds these words.
-    `most`: kills at points of the process; every trial is killed in its middle beside those, and with
-    `deaf` does not end when asked politely. `long_path`: some kills are done on a long path too.
+    `most`: kills at points of the process, 0 for one after every durable step; every trial is killed in its
+    middle beside those, and with `deaf` does not end when asked politely. `long_path`: some kills are done
+    on a long path too.
     """
 
     name: str
@@ -130,6 +136,7 @@ _SWEEP = Call(
     ("sweep", "config", "--config", '{"width": 4}', "--config", '{"width": 2}', "--finalists", "1",
      "--keep-best", "--seed", "1"),
 )  # fmt: skip
+_DETACHED = Call(_SWEEP.operation, _SWEEP.arguments, detached=True)
 _APPLY = Call(
     "apply_candidate",
     {"config": {"width": 1}, "dry_run": False, "seed": 1},
@@ -148,9 +155,11 @@ AFTER_WRITE_WALK = Walk(
     "recovery of a write", NEXT, most=15, edit=(120, 16), crashed=(RESTORED_WALK, "os.rename src/kernel.txt")
 )
 AFTER_TRIAL_WALK = Walk("recovery of a trial", NEXT, most=15, crashed=(SWEEP_WALK, "trial 2 start"))
+DETACHED_WALK = Walk("detached sweep", _DETACHED, most=0)
+RESUME_WALK = Walk("resume of a sweep", RESUME, most=0, crashed=(DETACHED_WALK, "trial 3 start"))
 
 WALKS = (
     RESTORE_WALK, RUN_WALK, SWEEP_WALK, APPLY_WALK, RESTORED_WALK, KEPT_WALK, FIRST_WALK, RESULT_WALK,
-    AFTER_WRITE_WALK, AFTER_TRIAL_WALK,
+    AFTER_WRITE_WALK, AFTER_TRIAL_WALK, DETACHED_WALK, RESUME_WALK,
 )  # fmt: skip
 PROGRAM_WALKS = (RESTORE_WALK, RUN_WALK, SWEEP_WALK, APPLY_WALK, RESTORED_WALK, KEPT_WALK)

@@ -25,6 +25,8 @@ from core.events import Event, TrialBegan, TrialEnded
 from sessions.binding import call, declared
 from sessions.session import Caller
 
+DURABLE = ("after COMMIT", "os.rename", "os.remove")
+
 
 @dataclass(frozen=True, slots=True)
 class Kill:
@@ -53,7 +55,8 @@ class Ground:
 
 def operate(root: Path, one: Call, tell: Callable[[Event], None] = lambda _: None) -> int:
     """Carry an operation out in this process; its exit code."""
-    answer = asyncio.run(call(declared(one.operation), one.arguments, root, Caller("crash walk"), tell))
+    caller = Caller("crash walk", detached=one.detached)
+    answer = asyncio.run(call(declared(one.operation), one.arguments, root, caller, tell))
     return answer.exit_code
 
 
@@ -131,6 +134,9 @@ def chosen(ground: Ground, seen: set[str]) -> list[Kill]:
     Adds the kinds of all points to `seen`: what has no room in this walk has had its chance.
     """
     points = [kill for kill in ground.kills if kill.point]
+    if not ground.walk.most:
+        durable = [kill for kill in points if kill.what.startswith(DURABLE)]
+        return durable + [kill for kill in ground.kills if kill.trial]
     # The last of a kind has the most behind it.
     fresh = sorted({kill.what: kill for kill in points if kill.what not in seen}.values(), key=_number)
     picked = evenly(fresh, ground.walk.most)

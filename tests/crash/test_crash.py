@@ -24,7 +24,7 @@ LEAST_KILLS = 200
 MEMORY = Path("/dev/shm")
 WALKS = (
     "restore", "run", "sweep config", "apply", "verify that restores", "verify that keeps", "first verify",
-    "result", "recovery of a write", "recovery of a trial",
+    "result", "recovery of a write", "recovery of a trial", "detached sweep", "resume of a sweep",
 )  # fmt: skip
 VARIANTS = {
     "path of 300 characters": ("restore", "sweep config"),
