@@ -17,7 +17,7 @@ from sessions.history import HistoryReader, Order, View
 from tui.glyphs import UNICODE, Glyphs
 from tui.history.cells import Look, header_line, row_line
 from tui.history.window import HistoryWindow, Loaded, load
-from tui.line import Line, cut, line_of
+from tui.line import Line, Span, cut, line_of, text_of
 from tui.paint import Paint
 from tui.panes.lines_view import strip_of
 from tui.plain import plain
@@ -325,7 +325,7 @@ class HistoryTable(Widget, can_focus=True):
         here = index == self.window.cursor
         line = row_line(row, width, look, row.id in self.window.marks, here)
         line = cut(line, width, self._glyphs.ascii)
-        return tuple(replace(span, role="cursor") for span in line) if here and self.has_focus else line
+        return (Span(text_of(line), "cursor"),) if here and self.has_focus else line
 
     def _nothing(self, y: int) -> Line:
         if y != 1 or len(self.window):
