@@ -73,6 +73,24 @@ def test_ctrl_c_ends_the_work_even_when_others_watch(deck: Deck) -> None:
     asyncio.run(watched())
 
 
+def test_ctrl_c_of_one_who_waits_for_its_turn_takes_it_out_of_the_queue(deck: Deck) -> None:
+    reached, go_on = gated(deck)
+    command(deck, "run", "--mode", "final", "--detach").communicate()
+    wait_until(reached.exists, "the trial")
+
+    async def watched() -> None:
+        async with client(deck, actor="tui") as app:
+            waiting = deck.start("run", "--wait", "600")
+            await until(app, lambda now: len(now.queue) == 1)
+            assert (await asyncio.to_thread(interrupt, waiting)).code == 130
+            await until(app, lambda now: now.queue == ())
+            go_on.touch()
+            ended = await until(app, lambda now: now.work is None)
+            assert [trial.status for trial in ended.ended] == ["ok"]
+
+    asyncio.run(watched())
+
+
 def test_detached_work_goes_on_without_its_command(knobbed: Deck) -> None:
     reached, go_on = gated(knobbed, '[ "$mode$block" = dev4 ]')
     started = command(knobbed, *SWEEP, "--detach", "--json")
