@@ -10,7 +10,7 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from core.errors import Busy
+from core.errors import Busy, KerneldeckError
 from core.words import JsonObject
 from kerneldeck import streams
 from kerneldeck.text import printable
@@ -93,8 +93,8 @@ def _refuse_running(start: Path) -> None:
     """A host of another version cannot be asked, and is stopped."""
     try:
         snapshot = asyncio.run(_snapshot(start))
-    except Exception as error:
-        if getattr(error, "code", "") != HostFault.code:
+    except KerneldeckError as error:
+        if error.code != HostFault.code:
             raise
         return
     if snapshot is not None and snapshot.work is not None:

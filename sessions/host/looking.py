@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from core.engine import contract_id, contract_of
 from core.errors import KerneldeckError
 from core.records import Checkpoint
-from core.workspace.config import Workspace
+from core.workspace.config import CONFIG_NAME, Workspace
 from core.workspace.toml_reader import read_workspace
 from sessions.host.events import Best, WorkspaceSeen
 from sessions.session import Held, read_protected
 from sessions.store import SessionStore
-from sessions.where import Where
+from sessions.where import place_of, remembered
 from sessions.workspace_files import WorkspaceFiles
 
+_Stamp = tuple[int, int, int]  # number, size and time of writing
 
-def seen_workspace(held: Held, where: Where, before: WorkspaceSeen | None) -> WorkspaceSeen:
-    """The workspace now, as trials on `where` see it; `before` with a fault when it cannot be read."""
+
+class Looker:
+    """Looks again only where a file has changed since: most looks are a few calls of `stat`."""
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self._names: tuple[str, ...] = (CONFIG_NAME,)
+        self._stamps: tuple[_Stamp, ...] = ()
+
+    def is_new(self) -> bool:
+        """Whether a file of the workspace has been written since the last look."""
+        return self._stamps != self._stamped()
+
+    def look(self, before: WorkspaceSeen | None) -> WorkspaceSeen:
+        """The workspace as its trials see it, where nothing else is said.
+
+        `before` with a fault when it cannot be read.
+        """
+        held = self._held
+        self._stamps = self._stamped()
+        try:
+            workspace = read_workspace(held.root)
+            self._names = (CONFIG_NAME, *workspace.config.files.mutable, *workspace.config.files.protected)
+            self._stamps = self._stamped()
+            return _looked(workspace, held.store)
+        except KerneldeckError as error:
+            blank = WorkspaceSeen(held.root.name, str(held.root), "", "", "", True)
+            return replace(before or blank, fault=error.sentence)
+
+    def _stamped(self) -> tuple[_Stamp, ...]:
+        return tuple(_stamp(self._held.root / name) for name in self._names)
+
+
+def _stamp(path: Path) -> _Stamp:
     try:
-        workspace = read_workspace(held.root)
-        protected = read_protected(workspace)
-        seal = held.store.seal()
-        facts = where.facts(held.store)
-        contract = contract_id(contract_of(workspace.config, seal.files if seal else protected, facts))
-        fault = ""
-        if seal is not None:
-            names = {*protected, *seal.files}
-            changed = sorted(name for name in names if protected.get(name) != seal.files.get(name))
-            fault = f"protected files differ from the seal: {', '.join(changed)}" if changed else ""
-        return _seen(workspace, held.store, contract, fault)
-    except KerneldeckError as error:
-        blank = WorkspaceSeen(held.root.name, str(held.root), "", "", "", True)
-        return replace(before or blank, fault=error.sentence)
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _looked(workspace: Workspace, store: SessionStore) -> WorkspaceSeen:
+    protected = read_protected(workspace)
+    seal = store.seal()
+    facts = remembered(place_of("")).facts(store)
+    contract = contract_id(contract_of(workspace.config, seal.files if seal else protected, facts))
+    fault = ""
+    if seal is not None:
+        names = {*protected, *seal.files}
+        changed = sorted(name for name in names if protected.get(name) != seal.files.get(name))
+        fault = f"protected files differ from the seal: {', '.join(changed)}" if changed else ""
+    return _seen(workspace, store, contract, fault)
 
 
 def _seen(workspace: Workspace, store: SessionStore, contract: str, fault: str) -> WorkspaceSeen:

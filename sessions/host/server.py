@@ -24,7 +24,7 @@ from sessions.host.control import command_of
 from sessions.host.desk import Desk, Job
 from sessions.host.event_log import EventLog
 from sessions.host.events import ClientCame, ClientLeft, HostLeaves
-from sessions.host.looking import seen_workspace
+from sessions.host.looking import Looker
 from sessions.host.machines import Machines
 from sessions.host.resuming import jobs_to_resume, keep_sweeps
 from sessions.host.snapshot import ENDED_KEPT, Snapshot
@@ -55,6 +55,7 @@ class Host:
         self._visitors: dict[int, Visitor] = {}
         self._numbers, self._receipts = itertools.count(1), itertools.count(1)
         self._machines = Machines(self.log)
+        self._looker = Looker(held)
         self._mailboxes: dict[int, Mailbox] = {}
         self._left = asyncio.Event()
         self._idle: asyncio.TimerHandle | None = None
@@ -156,19 +157,19 @@ class Host:
 
     def look(self) -> None:
         """Tell what the workspace and its target look like now, where that has changed."""
+        before = self.log.snapshot.workspace
+        seen = self._looker.look(before)
+        if seen != before:
+            self.log.tell(seen)
         with suppress(KerneldeckError):
-            where = remembered(place_of(""))
-            before = self.log.snapshot.workspace
-            seen = seen_workspace(self.held, where, before)
-            if seen != before:
-                self.log.tell(seen)
-            self._machines.look(where, self.held.store)
+            self._machines.look(remembered(place_of("")), self.held.store)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOKS_EVERY_S)
-            if self.log.watched and self.desk.idle:
+            if self.log.watched and self._looker.is_new():
                 self.look()
+            if self.log.watched and self.desk.idle:
                 await self._machines.sample()
 
     async def cancel(self, actor: str, receipt: int) -> bool:

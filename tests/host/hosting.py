@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -94,9 +95,10 @@ async def client(deck: Deck, **more: Any) -> AsyncIterator[HostClient]:
 
 async def until(client: HostClient, holds: Callable[[Snapshot], bool]) -> Snapshot:
     """Follow the client's updates until the snapshot they make is as wanted."""
-    async for _ in client.updates():
-        if client.latest is not None and holds(client.latest):
-            return client.latest
+    async with asyncio.timeout(DEADLINE_S):
+        async for _ in client.updates():
+            if client.latest is not None and holds(client.latest):
+                return client.latest
     raise AssertionError("the updates ended")
 
 

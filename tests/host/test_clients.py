@@ -197,3 +197,29 @@ def test_an_event_names_its_work_and_its_actor(deck: Deck) -> None:
                     return
 
     asyncio.run(both())
+
+
+def test_those_who_watch_see_the_workspace_change(deck: Deck) -> None:
+    deck.run("verify")
+
+    async def watch() -> None:
+        async with client(deck, actor="tui") as app:
+            now = await until(app, lambda now: now.workspace is not None)
+            assert now.workspace is not None
+            assert now.workspace.changed_files == () and now.workspace.fault == ""
+            assert now.workspace.best is not None and now.workspace.best.score == 100
+            deck.kernel("score=90")
+            await until(
+                app, lambda now: now.workspace is not None and now.workspace.changed_files == ("kernel.sh",)
+            )
+            deck.write("verifier.sh", "#!/bin/sh\nexit 1\n")
+            sealed = await until(app, lambda now: now.workspace is not None and now.workspace.fault != "")
+            assert (
+                sealed.workspace is not None and "differ from the seal: verifier.sh" in sealed.workspace.fault
+            )
+            deck.write("kerneldeck.toml", "schema = 1\nname =\n")
+            await until(
+                app, lambda now: now.workspace is not None and "kerneldeck.toml" in now.workspace.fault
+            )
+
+    asyncio.run(watch())
