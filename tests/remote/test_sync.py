@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from core.errors import TargetFault
-from core.targets.ssh.remote_sync import FileHashes, RemoteFile, RemoteSync, RemoteTree, tree_of
+from core.targets.ssh.local_tree import FileHashes, tree_of
+from core.targets.ssh.remote_sync import RemoteFile, RemoteSync, RemoteTree
 from core.targets.ssh.remote_trials import RemoteTrial, RemoteTrials, _fields
 from tests.remote.agents import NONCE, PYTHON_FOLDER, Held, Running, agent, most_resident_kib, run
 

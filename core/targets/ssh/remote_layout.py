@@ -9,7 +9,8 @@ from pathlib import Path
 
 from core.records import FileSet
 from core.store import Blobs
-from core.targets.ssh.remote_sync import FileHashes, RemoteFile, RemoteTree, tree_of
+from core.targets.ssh.local_tree import FileHashes, tree_of
+from core.targets.ssh.remote_sync import RemoteFile, RemoteTree
 from core.targets.ssh.remote_trials import Collected
 from core.targets.staging import Materials
 from core.words import JsonObject
@@ -29,12 +30,12 @@ class WorkspaceContents:
 
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
-        self.paths: dict[str, Path] = {}
+        self.paths: dict[str, str] = {}
 
     def pieces(self, sha256: str, piece_bytes: int) -> Iterator[bytes]:
         path = self.paths.get(sha256)
         if path is not None:
-            with path.open("rb") as file:
+            with Path(path).open("rb") as file:
                 while piece := file.read(piece_bytes):
                     yield piece
             return
