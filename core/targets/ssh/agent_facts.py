@@ -33,7 +33,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,38}")
 
 
 def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
-    """Processor, system, the versions of `python3` and `cc` as a trial finds them, and the GPUs' names."""
+    """Processor, system, the versions of `python3` and `cc` as a trial finds them, and the GPUs."""
     answer: Json = {
         "cpu": _cpu_model(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -45,8 +45,7 @@ def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
     }
     if smi:
         try:
-            found = gpus(smi, deadline_s)["gpus"]
-            answer["gpus"] = [{key: gpu[key] for key in ("index", "name", "uuid", "driver")} for gpu in found]
+            answer["gpus"] = gpus(smi, deadline_s)["gpus"]
         except Fault as fault:
             answer["no_gpus_because"] = fault.sentence
     return answer

@@ -32,6 +32,7 @@ CPU_LOCK = "cpu"
 _MOST_CAPTURED_BYTES = 8 << 20
 _CLEARED_UP_WITHIN_S = 5.0
 _LOOKS_AGAIN_AFTER_S = 0.02
+_PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -62,8 +63,12 @@ class SshTarget:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             trial = self._trial(job)
             collected = await self._collected(trial, job.output_dir)
-            return self._judged(job, trial, collected)
+            outcome = self._judged(job, trial, collected)
+            if outcome.status in _PERHAPS_THE_GPUS_FAULT:
+                self._host.distrust()
+            return outcome
         except TargetFault as fault:
+            self._host.distrust()
             return Outcome(Status.INFRA, plain(fault.sentence), fault.stage)
         except (OSError, StorageFault) as error:
             told = error.sentence if isinstance(error, StorageFault) else error.strerror or str(error)
