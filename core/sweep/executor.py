@@ -139,7 +139,7 @@ class SweepExecutor:
         return machine.BaselineReady(best.id)
 
     async def _screen(self, candidate_id: str) -> Event:
-        asked = replace(self.request.screen, sweep_id=self.record.id)
+        asked = replace(self.request.screen, sweep_id=self.record.id, may_fork=True)
         trial = await run_scored(self.engine, self.known[candidate_id], asked)
         self.trials[candidate_id] = trial
         return machine.TrialEnded(candidate_id, trial.outcome.status, trial.outcome.score)
