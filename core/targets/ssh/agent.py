@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.targets.ssh.agent_errands import Errand, fault_answer
     from core.targets.ssh.agent_lock import default_folder
     from core.targets.ssh.agent_outbox import Outbox
+    from core.targets.ssh.agent_prefork import Parents, parent_main
     from core.targets.ssh.agent_runs import Runs, environment
     from core.targets.ssh.agent_store import Manifests, Store, Stream
     from core.targets.ssh.wire import PROTOCOL, Fault, Json, NoFrame, Unframer, frame
@@ -52,6 +53,7 @@ else:
     from agent_errands import Errand, fault_answer
     from agent_lock import default_folder
     from agent_outbox import Outbox
+    from agent_prefork import Parents, parent_main
     from agent_runs import Runs, environment
     from agent_store import Manifests, Store, Stream
     from watchdog import clear, wake_on_signals
@@ -67,7 +69,7 @@ _BEFORE_HELLO = ("hello", "ping", "facts", "gpus")
 class Agent:
     """One client's agent; everything it waits for is a descriptor."""
 
-    def __init__(self, root: str, inbox: int, outbox: Outbox, umask: int) -> None:
+    def __init__(self, root: str, inbox: int, outbox: Outbox, umask: int, parents: Parents) -> None:
         self.root = root
         self.inbox = inbox
         self.outbox = outbox
@@ -78,7 +80,7 @@ class Agent:
         self.store = Store()
         self.manifests = Manifests()
         self.streams: dict[int, Stream | None] = {}
-        self.runs = Runs(self.store, self.manifests, self.outbox, umask)
+        self.runs = Runs(self.store, self.manifests, self.outbox, umask, parents)
         self.errands: dict[int, Errand] = {}
         self.wake = wake_on_signals()
 
@@ -91,6 +93,7 @@ class Agent:
     def _turn(self) -> bool:
         now = time.monotonic()
         limits = [self.heard + self.silence_s, *(errand.until for errand in self.errands.values())]
+        limits += self.runs.parents.limits()
         watched = [self.inbox, self.wake, *self.errands, *self.runs.descriptors()]
         writing = [self.outbox.descriptor] if self.outbox else []
         ready, writable, _ = select.select(watched, writing, [], max(0.0, min(limits) - now))
@@ -241,6 +244,7 @@ class Agent:
                 stream.abandon()
         for errand in self.errands.values():
             errand.end()
+        self.runs.parents.leave()
 
 
 def _reap() -> None:
@@ -276,8 +280,16 @@ def _keep_bundle(bundle: bytes, sha256: str) -> None:
             os.rename(name + ".tmp", name)
 
 
+def _open_bundle(bundle: bytes, sha256: str) -> int:
+    """For a parent, which is to be what we are."""
+    _keep_bundle(bundle, sha256)
+    return os.open(f"agent-{sha256}", os.O_RDONLY)
+
+
 def main(loaded: dict[str, Any]) -> None:
-    """Called by the boot program with the scratch folder, the bundle and its hash."""
+    """Called by the boot program with the scratch folder, the bundle and its hash, or in a parent."""
+    if "PARENT" in loaded:
+        parent_main([name for name, _ in loaded["SOURCES"]], loaded["PARENT"])
     for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     umask = os.umask(0o077)
@@ -285,7 +297,8 @@ def main(loaded: dict[str, Any]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)  # only frames go to the client
-    agent = Agent(os.fsdecode(loaded["ROOT"]), inbox, Outbox(written), umask)
+    parents = Parents(lambda: _open_bundle(loaded["BUNDLE"], loaded["SHA"]))
+    agent = Agent(os.fsdecode(loaded["ROOT"]), inbox, Outbox(written), umask, parents)
     agent.serve()
     agent.leave()
     if agent.greeted:

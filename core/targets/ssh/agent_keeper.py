@@ -15,7 +15,6 @@ import resource
 import secrets
 import select
 import signal
-import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from core.targets.capped_file import pump
+    from core.targets.forked import Parent
+    from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors
     from core.targets.ssh.agent_gpu import used_by
     from core.targets.ssh.agent_lock import Lock
@@ -46,6 +47,7 @@ else:
     from agent_scratch import fault_of
     from agent_tree import Tree
     from capped_file import pump
+    from remove_tree import remove_tree
     from watchdog import LONGEST_WAIT_S, PR_SET_CHILD_SUBREAPER, Failed, Watchdog, clear, prctl
     from wire import Fault
 
@@ -55,8 +57,10 @@ RESERVED_BYTES = 64 << 10
 class DetachedWatchdog(Watchdog):
     """A watchdog that whoever starts it may leave; agents come and go at its doors."""
 
-    def __init__(self, request: Json, doors: Doors, head_bytes: int, cpu_s: float | None) -> None:
-        super().__init__(request, os.getppid())
+    def __init__(
+        self, request: Json, doors: Doors, head_bytes: int, cpu_s: float | None, parent: Parent | None
+    ) -> None:
+        super().__init__(request, os.getppid(), parent)
         self.doors = doors
         self.head_bytes = head_bytes
         self.cpu_s = cpu_s
@@ -109,14 +113,20 @@ class DetachedWatchdog(Watchdog):
 
 
 class Keeper:
-    """One trial from its request to its outcome, in the folder `home` below the scratch folder."""
+    """One trial from its request to its outcome, in the folder `home` below the scratch folder.
 
-    def __init__(self, home: str, request: Json, trees: list[Tree], doors: Doors) -> None:
+    With a `parent`, whose child the keeper is, the trial is forked.
+    """
+
+    def __init__(
+        self, home: str, request: Json, trees: list[Tree], doors: Doors, parent: Parent | None = None
+    ) -> None:
         self.home = home
         self.work = f"{home}/work"
         self.request = request
         self.trees = trees
         self.doors = doors
+        self.parent = parent
         self.folders = [secrets.token_hex(4) for _ in trees]
         self.lock: Lock | None = None
         self.gpu: dict[str, Any] = {}
@@ -140,7 +150,8 @@ class Keeper:
             if self.lock is not None:
                 self.lock.release()
         self._mark("total")
-        return {**ended, "gpu": self.gpu, "spent_s": self.spent_s}
+        started = {"forked": self.parent is not None, "note": self.request.get("note", "")}
+        return {**ended, **started, "gpu": self.gpu, "spent_s": self.spent_s}
 
     def _refused(self, fault: Fault) -> Json:
         if self.doors.cancelled or self.doors.lease_over:
@@ -200,7 +211,7 @@ class Keeper:
             "stderr": f"{self.home}/stderr",
         }
         cpu_s = self.request["cpu_s"]
-        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], cpu_s)
+        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], cpu_s, self.parent)
         reply = watchdog.run()
         self._mark("ended")
         if cpu_s is not None and reply["signal"] == signal.SIGXCPU:
@@ -267,13 +278,15 @@ def keeper_process(keeper: Keeper, door: socket.socket, alive: int, umask: int) 
     """In a forked child: leave the agent, keep the trial, tell the outcome, clear up, exit."""
     try:
         os.setsid()
-        _leave_everything({door.fileno(), alive})
+        kept = keeper.parent.kept if keeper.parent is not None else set()
+        leave_everything({door.fileno(), alive, *kept})
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         _reserve(keeper.home)
         os.umask(umask)
-        _write_outcome(keeper.home, _outcome_or_why(keeper))
+        write_outcome(keeper.home, _outcome_or_why(keeper))
         keeper.doors.close()
         _clear_up(keeper.home)
     finally:
@@ -287,8 +300,8 @@ def _outcome_or_why(keeper: Keeper) -> Json:
         return {"failure": f"its watchdog failed: {type(error).__name__}: {error}"[:400], "stage": "lost"}
 
 
-def _leave_everything(kept: set[int]) -> None:
-    """No descriptor of the agent's stays open in us: its channel ends with it."""
+def leave_everything(kept: set[int]) -> None:
+    """In a child of the agent: none of its descriptors stays open, so that its channel ends with it."""
     signal.set_wakeup_fd(-1)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -305,7 +318,7 @@ def _reserve(home: str) -> None:
         file.write(b" " * RESERVED_BYTES)
 
 
-def _write_outcome(home: str, outcome: Json) -> None:
+def write_outcome(home: str, outcome: Json) -> None:
     text = json.dumps(outcome).encode()
     descriptor = os.open(f"{home}/.outcome", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -321,7 +334,6 @@ def _write_outcome(home: str, outcome: Json) -> None:
 def _clear_up(home: str) -> None:
     from pathlib import Path
 
-    remove_tree = sys.modules["remove_tree"].remove_tree
     for name in ("work", "work.part", "door"):
         with suppress(OSError):
             if os.path.lexists(f"{home}/{name}"):

@@ -18,6 +18,7 @@ from typing import IO
 
 from core.errors import TargetFault
 from core.targets.job import GRACE_S
+from core.targets.prefork import IMPORT_WITHIN_S
 from core.targets.remove_tree import remove_tree
 from core.targets.result import Ended
 from core.targets.result_channel import MOST_RESULT_BYTES
@@ -97,13 +98,16 @@ class RemoteTrial:
     look: GpuLook | None = None
     wanted: tuple[str, ...] = ()
     about: str = ""
+    prefork: tuple[str, ...] = ()  # modules that a parent there may have imported; empty: from nothing
+    import_within_s: float = IMPORT_WITHIN_S
     id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @property
     def deadline_s(self) -> float:
         waits_s = self.lock.wait_s if self.lock else 0.0
         looks_s = 2 * self.look.deadline_s if self.look else 0.0
-        return waits_s + looks_s + self.wall_s + self.grace_s + _AFTER_END_S
+        imports_s = self.import_within_s if self.prefork else 0.0
+        return waits_s + looks_s + imports_s + self.wall_s + self.grace_s + _AFTER_END_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +241,13 @@ def _fields(trial: RemoteTrial) -> JsonObject:
         "gpu": trial.look.gpu, "smi": trial.look.smi, "deadline_s": trial.look.deadline_s,
         "before": trial.look.before, "after": trial.look.after, "refuse_busy": trial.look.refuse_busy,
     }  # fmt: skip
+    prefork = trial.prefork and {"modules": list(trial.prefork), "within_s": trial.import_within_s}
     return {
         "trial": trial.id, "argv": list(trial.argv), "wrapper": list(trial.wrapper), "env": dict(trial.env),
         "path_first": trial.path_first, "slots": list(trial.slots), "nonce": trial.nonce,
         "visits": trial.visits, "wall_s": trial.wall_s, "cpu_s": trial.cpu_s, "grace_s": trial.grace_s,
         "head_bytes": trial.head_bytes, "lease_s": trial.lease_s, "lock": lock, "look": look,
-        "wanted": list(trial.wanted), "about": trial.about,
+        "wanted": list(trial.wanted), "about": trial.about, "prefork": prefork,
     }  # fmt: skip
 
 

@@ -92,6 +92,7 @@ class SshTarget:
             env=self._environment(),
             path_first=self._host.path_first,
             lock=LockWish(gpu or CPU_LOCK, getuser(), socket.gethostname(), LOCK_WAIT_S),
+            prefork=job.prefork,
             look=GpuLook(gpu, SMI, SMI_ANSWERS_WITHIN_S) if gpu else None,
         )
 
@@ -144,7 +145,8 @@ class SshTarget:
         )  # fmt: skip
         stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
-        return replace(outcome, notes=outcome.notes + _notes(collected))
+        forked = bool(collected.outcome.get("forked"))
+        return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
 
     async def close(self) -> None:
         """Leave nothing of ours over there but what the next connection reuses."""
@@ -187,6 +189,8 @@ def _notes(collected: Collected) -> tuple[str, ...]:
         if others:
             count = len(others)
             notes.append(f"{count} other {'process' if count == 1 else 'processes'} on the GPU {when} it")
+    if collected.outcome.get("note"):
+        notes.append(str(collected.outcome["note"]))
     return tuple(plain(note) for note in notes)
 
 
