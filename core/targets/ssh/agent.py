@@ -2,7 +2,8 @@
 
 Requests (see `wire` for frames) and their answers, which carry the request's `id` as `re`:
 
-    hello    protocol, silence_s, locks       who and where we are; fault in stage scratch
+    hello    protocol, silence_s, locks,      who and where we are; fault in stage scratch. The scratch
+             limit_bytes, young_s             folder is kept below the limit from now on; 0 for none
     facts    env, path_first, smi, deadline_s processor, system, toolchain, GPUs
     gpus     smi, deadline_s, gpu             samples of the GPUs, and who computes there
     manifest files, folders                   id, and the contents that are missing
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from core.targets.ssh import agent_facts, agent_gpu, agent_scratch
+    from core.targets.ssh import agent_facts, agent_gpu, agent_quota, agent_scratch
     from core.targets.ssh import agent_trials as trials
     from core.targets.ssh.agent_errands import Errand, fault_answer
     from core.targets.ssh.agent_lock import default_folder
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 else:
     import agent_facts
     import agent_gpu
+    import agent_quota
     import agent_scratch
     import agent_trials as trials
     from agent_errands import Errand, fault_answer
@@ -78,6 +80,7 @@ class Agent:
         self.heard = time.monotonic()
         self.greeted = False
         self.store = Store()
+        self.store.make_room = self._make_room
         self.manifests = Manifests()
         self.streams: dict[int, Stream | None] = {}
         self.runs = Runs(self.store, self.manifests, self.outbox, umask, parents)
@@ -156,10 +159,13 @@ class Agent:
             raise Fault("shell", words, "use the same version of Kerneldeck for all that talk to this agent")
         self.silence_s = max(0.1, float(header["silence_s"]))
         self.runs.locks = header["locks"] or default_folder()
-        agent_scratch.open_scratch(self.root)
+        agent_scratch.open_scratch(self.root, self._make_room)
         restarted = _note_boot()
         swept = trials.sweep()
         self.greeted = True
+        limit_bytes = int(header["limit_bytes"])
+        if limit_bytes and agent_quota.is_due(limit_bytes):
+            agent_quota.tend_in_background(limit_bytes, float(header["young_s"]))
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
@@ -213,11 +219,21 @@ class Agent:
     def _manifest(self, header: Json, _: bytes) -> Json:
         """Keep the list; which of its contents are missing, when there is room for them."""
         manifest = {"files": header["files"], "folders": header["folders"]}
-        id_ = self.manifests.put(manifest)
         sizes = {sha256: size for _, sha256, size, _ in manifest["files"]}
+        self.store.referred = set(sizes)
+        id_ = self.manifests.put(manifest)
         missing = self.store.missing(sizes)
-        agent_scratch.need_room(sum(sizes[sha256] for sha256 in missing), len(missing))
+        needed_bytes = sum(sizes[sha256] for sha256 in missing)
+        try:
+            agent_scratch.need_room(needed_bytes, len(missing))
+        except Fault:
+            if not self._make_room(needed_bytes):
+                raise
+            agent_scratch.need_room(needed_bytes, len(missing))
         return {"manifest": id_, "missing": missing}
+
+    def _make_room(self, needed_bytes: int) -> int:
+        return agent_quota.make_room(needed_bytes, self.store.referred)
 
     def _put(self, header: Json, body: bytes) -> Json | None:
         """After a fault the rest of the stream is passed over: the client reads of it while it sends."""
@@ -234,11 +250,18 @@ class Agent:
             del self.streams[request_id]
             if stream is not None:
                 stream.abandon()
+                self._note_put()
                 return {"stored": stream.stored}
         return None
 
+    def _note_put(self) -> None:
+        agent_quota.note_put(self.store.put_bytes)
+        self.store.put_bytes = 0
+
     def leave(self) -> None:
         """What is unfinished is dropped; trials go on without us."""
+        if self.greeted:
+            self._note_put()
         for stream in self.streams.values():
             if stream is not None:
                 stream.abandon()

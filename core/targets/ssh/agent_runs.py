@@ -119,6 +119,7 @@ class Runs:
     def _need(self, trees: list[Json], specs: list[Json | None]) -> Json | None:
         bases = [tree["base"] for tree, spec in zip(trees, specs) if spec is None]
         hashes = [row[1] for spec in specs if spec is not None for row in spec["files"]]
+        self.store.referred = set(hashes)
         missing = self.store.missing(hashes)
         return {"manifests": sorted(set(bases)), "blobs": missing} if bases or missing else None
 

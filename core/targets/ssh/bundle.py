@@ -34,8 +34,8 @@ _MODULES = (
     *(
         _HERE / f"agent{name}.py"
         for name in (
-            "_scratch", "_store", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials", "_facts",
-            "_errands", "_outbox", "_prefork", "_runs", "",
+            "_scratch", "_store", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials",
+            "_quota", "_facts", "_errands", "_outbox", "_prefork", "_runs", "",
         )
     ),
 )  # fmt: skip

@@ -15,7 +15,6 @@ from core.targets.ssh.host import MEGABYTE, SMI, SshHost, chosen_gpu, target_nam
 from core.targets.ssh.link import AgentLink
 from core.targets.ssh.patience import Patience
 from core.targets.ssh.places import Place
-from core.targets.ssh.remote_trials import greet
 from core.targets.ssh.stages import REMEDY, TITLE, failure_stage
 from core.words import STAGES, JsonObject
 
@@ -139,7 +138,7 @@ class _Check:
         connection = await self._in_time(_LOGIN, "connect", self.host.connect(), bounded=not self.asks)
         link = await self._in_time(_AGENT, "shell", self.host.start_agent(connection))
         self.opened = link
-        greeting = await self._in_time(("scratch",), "scratch", greet(link))
+        greeting = await self._in_time(("scratch",), "scratch", self.host.greet(link))
         self.host.greeting = greeting
         self.health.python, self.health.free_mb = greeting.python, greeting.free_bytes // MEGABYTE
         self.host.need_room(self.wanted.min_free_mb)

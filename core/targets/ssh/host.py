@@ -141,8 +141,11 @@ class SshHost:
             if self._link is not None:
                 await self._drop()
             self._link = await self.start_agent(await self.connect())
-            self.greeting = await greet(self._link)
+            self.greeting = await self.greet(self._link)
             return self._link
+
+    async def greet(self, link: AgentLink) -> Greeting:
+        return await greet(link, limit_bytes=int(self.place.scratch_limit_mb * MEGABYTE))
 
     async def connect(self) -> Connection:
         self._connection = await self._connections.get(self._address, self.place.key_file)

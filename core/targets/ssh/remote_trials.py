@@ -30,6 +30,7 @@ from core.words import JsonObject
 HEAD_BYTES = 4 << 20
 LEASE_S = 120.0
 SILENCE_S = 60.0
+YOUNG_S = 900.0
 _AFTER_END_S = 60.0  # the watchdog's own bounds and the way of the output are below this
 _MOST_ATTEMPTS = 3
 _MOST_PART_BYTES = 256 << 20
@@ -143,9 +144,22 @@ class Collected:
         )
 
 
-async def greet(link: AgentLink, *, silence_s: float = SILENCE_S, locks: str | None = None) -> Greeting:
-    """The first request: it makes the scratch folder usable and ends what dead agents left."""
-    fields = {"protocol": PROTOCOL, "silence_s": silence_s, "locks": locks}
+async def greet(
+    link: AgentLink,
+    *,
+    silence_s: float = SILENCE_S,
+    locks: str | None = None,
+    limit_bytes: int = 0,
+    young_s: float = YOUNG_S,
+) -> Greeting:
+    """The first request: it makes the scratch folder usable and ends what dead agents left.
+
+    With a limit the folder is kept below it; what was used within `young_s` stays.
+    """
+    fields = {
+        "protocol": PROTOCOL, "silence_s": silence_s, "locks": locks,
+        "limit_bytes": limit_bytes, "young_s": young_s,
+    }  # fmt: skip
     told = await link.request("hello", fields, ANSWERS_WITHIN_S)
     room = told["room"]
     return Greeting(
