@@ -50,7 +50,10 @@ class Parent:
         _make_main(argv)
         _reseed()
         self._close_others()
-        _end(_run(source), self.modules)
+        try:
+            _end(_run(source), self.modules)
+        finally:
+            os._exit(1)  # nobody above us is the trial's
 
     def _source(self, path: str, env: Mapping[str, str]) -> bytes | None:
         if (
@@ -63,7 +66,8 @@ class Parent:
         if not _safe_path() and any(self._shadows(folder, name) for name in os.listdir(folder)):
             return None
         with open(path, "rb") as file:
-            return file.read()
+            source = file.read()
+        return None if b"\0" in source else source
 
     def _shadows(self, folder: str, name: str) -> bool:
         """Whether an import would have found this file instead of what the parent has imported."""
@@ -139,12 +143,16 @@ def _run(source: bytes) -> int:
     names = sys.modules["__main__"].__dict__
     try:
         exec(compile(source, names["__file__"], "exec", dont_inherit=True), names)
-    except SystemExit as error:
-        return _code_of(error)
     except BaseException as error:
-        trace = error.__traceback__
-        return _told(error.with_traceback(trace.tb_next if trace else None))
-    return 0
+        ended = _without_our_frame(error)
+    else:
+        return 0
+    return _code_of(ended) if isinstance(ended, SystemExit) else _told(ended)
+
+
+def _without_our_frame(error: BaseException) -> BaseException:
+    trace = error.__traceback__
+    return error.with_traceback(trace.tb_next if trace else None)
 
 
 def _code_of(error: SystemExit) -> int:
@@ -168,8 +176,13 @@ def _told(error: BaseException) -> int:
     except SystemExit as left:
         return _code_of(left)
     except BaseException as failed:
-        sys.__excepthook__(type(failed), failed, failed.__traceback__)
-        sys.__excepthook__(type(error), error, error.__traceback__)
+        for words, each in (
+            ("Error in sys.excepthook:\n", _without_our_frame(failed)),
+            ("\nOriginal exception was:\n", error),
+        ):
+            with contextlib.suppress(Exception):
+                sys.stderr.write(words)
+            sys.__excepthook__(type(each), each, each.__traceback__)
     return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
 
@@ -206,10 +219,8 @@ def _flush() -> bool:
         if sys.stdout is not None and not sys.stdout.closed:
             sys.stdout.flush()
     except Exception as error:
-        sys.unraisablehook(types.SimpleNamespace(
-            exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None,
-            object=sys.stdout,
-        ))  # fmt: skip
+        with contextlib.suppress(Exception):
+            sys.stderr.write(f"Exception ignored in: {sys.stdout!r}\n{type(error).__name__}: {error}\n")
         flushed = False
     return flushed
 
