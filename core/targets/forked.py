@@ -199,7 +199,10 @@ def _end(code: int, imported: Collection[str]) -> NoReturn:
     atexit._run_exitfuncs()
     flushed = _flush()
     _take_apart(imported)
-    flushed = _flush() and flushed
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        sys.stderr.flush()
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).fflush(None)
     if not flushed:
