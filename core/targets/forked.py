@@ -51,7 +51,7 @@ class Parent:
         _reseed()
         self._close_others()
         try:
-            _end(_run(source), self.modules)
+            _end(_run(source), self.modules, os.path.dirname(os.path.realpath(argv[1])))
         finally:
             os._exit(1)  # nobody above us is the trial's
 
@@ -186,8 +186,11 @@ def _told(error: BaseException) -> int:
     return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _end(code: int, imported: Collection[str]) -> NoReturn:
-    """What an interpreter does at its end, but for taking apart what the parent has imported."""
+def _end(code: int, imported: Collection[str], folder: str) -> NoReturn:
+    """What an interpreter does at its end, but for taking apart the modules of others.
+
+    `folder` holds the trial's own.
+    """
     import atexit
 
     threading = sys.modules.get("threading")
@@ -198,7 +201,7 @@ def _end(code: int, imported: Collection[str]) -> NoReturn:
         sys.excepthook(type(error), error, error.__traceback__)
     atexit._run_exitfuncs()
     flushed = _flush()
-    _take_apart(imported)
+    _take_apart(imported, folder)
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     with contextlib.suppress(Exception):
@@ -228,9 +231,11 @@ def _flush() -> bool:
     return flushed
 
 
-def _take_apart(imported: Collection[str]) -> None:
+def _take_apart(imported: Collection[str], folder: str) -> None:
     """Let go of the trial's own modules: files that it never closed are written, `__del__` is called."""
-    own = [name for name in sys.modules if name == "__main__" or name not in imported]
+    others = [name for name in sys.modules if name != "__main__" and name not in imported]
+    places = {name: str(getattr(sys.modules[name], "__file__", "")) for name in others}
+    own = ["__main__", *(name for name, place in places.items() if place.startswith(folder + "/"))]
     modules = []
     for name in own:
         with contextlib.suppress(TypeError):

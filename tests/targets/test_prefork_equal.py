@@ -181,6 +181,14 @@ def test_modules_of_its_own_are_its_own(bench: Bench) -> None:
     assert forked == cold
 
 
+def test_what_its_modules_hold_is_let_go_at_the_end(bench: Bench) -> None:
+    bench.add("part.py", "class A:\n    def __del__(self):\n        print('gone', __name__)\na = A()")
+    bench.add("bench.py", "import part; file = open('out', 'w'); print('end')")
+    cold, forked = both(bench, "bench.py")
+    assert forked.stdout == "end\ngone part\n"
+    assert forked == cold
+
+
 def test_a_module_of_its_own_in_place_of_an_imported_one_is_found(bench: Bench) -> None:
     bench.add("decimal.py", "VALUE = 'mine'")
     bench.add("bench.py", "import decimal; print(decimal.VALUE)")
