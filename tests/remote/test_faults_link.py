@@ -126,6 +126,27 @@ def test_a_machine_that_was_restarted_in_mid_run(ground: Ground, tmp_path: Path)
     run(main())
 
 
+def test_a_link_that_stays_away_for_longer_than_the_lease(ground: Ground, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with proxying(ground.server.port) as proxy:
+            far = ground.far(tmp_path, port=proxy.port)
+            runs, go = pipes(tmp_path)
+            far.deck.kernel(waiting_kernel(runs, go, 300))
+            before = Before.of(far)
+            process = await far.start("verify", "--json", change=SHORT_LEASE.format(0.1))
+            await fifo_read(runs)
+            (home,) = (far.scratch / "trials").iterdir()
+            proxy.down = True
+            proxy.cut()
+            await asyncio.to_thread(wait_until, (home / "outcome.json").exists, "the end of the lease")
+            proxy.down = False
+            done = await ended(process)
+            words = "ssh:gpu ended the trial: nobody had been connected for too long"
+            before.pending(done, "lost", words)
+
+    run(main())
+
+
 def restart(ground: Ground, far: Far) -> None:
     (home,) = (far.scratch / "trials").iterdir()
     for pid in {*processes_of(home), *descendants(ground.server.pid)}:

@@ -58,6 +58,17 @@ def test_a_start_up_file_that_exits(ground: Ground, tmp_path: Path) -> None:
         assert "my-greeting" not in str(error) and not far.scratch.exists()
 
 
+def test_a_start_up_file_that_waits_for_input(ground: Ground, tmp_path: Path) -> None:
+    """A health check is over when its time is; a run waits a little longer."""
+    with ground.serving(tmp_path / "sshd", wrapper(tmp_path, "read line")) as server:
+        far = ground.far(tmp_path, server=server)
+        before = Before.of(far)
+        health = far.deck.json("health", "--timeout", "1", env=far.env, code=3)
+        assert (health["stage"], health["failure_stage"]) == ("shell", "remote")
+        assert health["reason"] == "ssh:gpu did not get so far within 1 s"
+        before.unharmed(0)
+
+
 def test_a_machine_without_python(ground: Ground, tmp_path: Path) -> None:
     with ground.serving(tmp_path / "sshd", f"SetEnv HOME={tmp_path} PATH={tmp_path}") as server:
         far = ground.far(tmp_path, server=server)
@@ -99,7 +110,6 @@ def test_a_workspace_that_does_not_fit(ground: Ground, tmp_path: Path) -> None:
     with ground.serving(tmp_path / "sshd", forced) as server:
         far = ground.far(tmp_path, server=server)
         far.describe(min_free_mb=0)
-        far.describe(min_free_mb=0.1)
         far.deck.write("weights", os.urandom(6_000_000))
         before = Before.of(far)
         done = verified(far)

@@ -145,6 +145,15 @@ async def to_its_end(far: Far, change: str) -> Done:
     return await ended(await far.start("run", "--json", change=change))
 
 
+def test_a_disk_here_that_takes_no_output(ground: Ground, tmp_path: Path) -> None:
+    """Something is in the way of the folder for what the trial leaves."""
+    far = ground.far(tmp_path)
+    (far.deck.root / ".kerneldeck" / "outputs" / "2").write_text("in the way")
+    before = Before.of(far)
+    done = far.deck.run("verify", "--json", env=far.env, code=None)
+    before.pending(done, "scratch", "the trial could not be kept: ")
+
+
 LISTING = """
 import hashlib, os, stat, sys
 rows = []
