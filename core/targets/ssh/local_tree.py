@@ -1,4 +1,8 @@
-"""A folder of this machine as a remote tree: its files' names, contents by their hash, and mode bits."""
+"""A folder of this machine as a remote tree: its files' names, contents by their hash, and mode bits.
+
+Every small file is read for every trial, because a status can lie. Whoever cannot wait for that takes files
+for what their status says, and reads them while the trial runs, before its result counts.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import TargetFault
@@ -32,6 +37,28 @@ class FileContents:
                 yield piece
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file as it was when it was last read: what its status said, when that was, and the SHA-256."""
+
+    status: os.stat_result
+    began_s: float
+    sha256: str
+
+    def agrees(self, status: os.stat_result) -> bool:
+        """Whether `status` is that of the same file, unchanged, which had settled when it was read."""
+        before, now = self.status, status
+        same = (before.st_size, before.st_mtime_ns, before.st_ino, before.st_dev) == (
+            now.st_size, now.st_mtime_ns, now.st_ino, now.st_dev,
+        )  # fmt: skip
+        return same and self.began_s - now.st_mtime >= SETTLED_AFTER_S
+
+    def agrees_in_all(self, status: os.stat_result) -> bool:
+        """The same for the time of its last change of any kind, which nobody can set."""
+        same = self.status.st_ctime_ns == status.st_ctime_ns and self.status.st_mode == status.st_mode
+        return same and self.agrees(status) and self.began_s - status.st_ctime >= SETTLED_AFTER_S
+
+
 class FileHashes:
     """SHA-256 of files; a large one's is reused while its size, time and inode stay, once they had settled.
 
@@ -39,7 +66,7 @@ class FileHashes:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int, int], float, str]] = {}
+        self._known: dict[str, _Read] = {}
 
     def of(self, path: str | Path) -> tuple[str, os.stat_result]:
         descriptor = os.open(path, _TO_READ)
@@ -51,28 +78,51 @@ class FileHashes:
     def of_open(self, descriptor: int, path: str) -> tuple[str, os.stat_result]:
         """The same of the file that was opened as `path`; the status is from before it was read."""
         status = os.fstat(descriptor)
-        if status.st_size >= ALWAYS_HASHED_BELOW_BYTES:
-            return self._of_large(descriptor, path, status), status
-        content = os.read(descriptor, status.st_size + 1)
-        return hashlib.sha256(content).hexdigest(), status
-
-    def _of_large(self, descriptor: int, path: str, status: os.stat_result) -> str:
-        state = (status.st_size, status.st_mtime_ns, status.st_ino)
         known = self._known.get(path)
-        if known is not None and known[0] == state and known[1] - status.st_mtime_ns / 1e9 >= SETTLED_AFTER_S:
-            return known[2]
+        large = status.st_size >= ALWAYS_HASHED_BELOW_BYTES
+        if large and known is not None and known.agrees(status):
+            return known.sha256, status
         began_s = time.time()
-        with open(descriptor, "rb", closefd=False) as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        self._known[path] = (state, began_s, sha256)
-        return sha256
+        if large:
+            with open(descriptor, "rb", closefd=False) as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        else:
+            sha256 = hashlib.sha256(os.read(descriptor, status.st_size + 1)).hexdigest()
+        self._known[path] = _Read(status, began_s, sha256)
+        return sha256, status
+
+    def by_status(self, path: str) -> tuple[str, os.stat_result] | None:
+        """What a file holds unless its status lies; None when it has to be read to know."""
+        known = self._known.get(path)
+        if known is None:
+            return None
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        return (known.sha256, status) if known.agrees_in_all(status) else None
+
+    def differing(self, believed: Mapping[str, str]) -> list[str]:
+        """The files that are read as something else than what their status was believed to say."""
+        return [path for path, sha256 in believed.items() if self._read_anew(path) != sha256]
+
+    def _read_anew(self, path: str) -> str:
+        try:
+            return self.of(path)[0]
+        except OSError:
+            return ""
 
 
 def tree_of(
-    root: Path, hashes: FileHashes, names: Iterable[str] | None = None
+    root: Path,
+    hashes: FileHashes,
+    names: Iterable[str] | None = None,
+    believed: dict[str, str] | None = None,
 ) -> tuple[RemoteTree, FileContents]:
     """Everything below `root`, or the files `names`: contents of links that stay inside, empty folders too.
 
+    With `believed`, files are not read whose status says that they did not change since the last time; they
+    are noted there (path and SHA-256), to be read before anything that follows from them counts.
     TargetFault of stage `sync` for a link that leads out of `root`, or what is no file.
     """
     files: list[RemoteFile] = []
@@ -80,14 +130,23 @@ def tree_of(
     paths: dict[str, str] = {}
     for name in sorted(names) if names is not None else _names(str(root), folders):
         path = f"{root}/{name}"
-        descriptor = _opened(root, path, name)
-        try:
-            sha256, status = hashes.of_open(descriptor, path)
-        finally:
-            os.close(descriptor)
-        files.append(RemoteFile(_text(name), sha256, status.st_size, stat.S_IMODE(status.st_mode) & 0o777))
+        found = hashes.by_status(path) if believed is not None else None
+        if found is None:
+            found = _read(root, path, name, hashes)
+        elif believed is not None:
+            believed[path] = found[0]
+        sha256, status = found
+        files.append(RemoteFile(_text(name), sha256, status.st_size, status.st_mode & 0o777))
         paths[sha256] = path
     return RemoteTree(tuple(files), tuple(folders)), FileContents(paths)
+
+
+def _read(root: Path, path: str, name: str, hashes: FileHashes) -> tuple[str, os.stat_result]:
+    descriptor = _opened(root, path, name)
+    try:
+        return hashes.of_open(descriptor, path)
+    finally:
+        os.close(descriptor)
 
 
 def _names(root: str, folders: list[str]) -> Iterator[str]:

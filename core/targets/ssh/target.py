@@ -20,7 +20,7 @@ from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
 from core.targets.ssh.host import SMI, SMI_ANSWERS_WITHIN_S, SshHost
 from core.targets.ssh.remote_layout import Layouts, Seal, WorkspaceContents, written_into
-from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync, RemoteTree
+from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync
 from core.targets.ssh.remote_trials import Collected, GpuLook, LockWish, RemoteTrial, RemoteTrials
 from core.targets.staging import Materials, first_change
 from core.targets.texts import plain
@@ -61,8 +61,7 @@ class SshTarget:
     async def run(self, job: Job) -> Outcome:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
-            trial = self._trial(job)
-            collected = await self._collected(trial, job.output_dir)
+            trial, collected = await self._ran(job)
             outcome = self._judged(job, trial, collected)
             if outcome.status in _PERHAPS_THE_GPUS_FAULT:
                 self._host.distrust()
@@ -74,19 +73,34 @@ class SshTarget:
             told = error.sentence if isinstance(error, StorageFault) else error.strerror or str(error)
             return Outcome(Status.INFRA, f"the trial could not be kept: {plain(told)}", "scratch")
 
-    def _trial(self, job: Job) -> RemoteTrial:
-        ids = [fileset_id(slot.mutable) for slot in job.slots]
-        distinct = list(dict.fromkeys(ids))
-        trees: dict[str, RemoteTree] = {
-            id_: self._layouts.tree(slot.mutable) for id_, slot in zip(ids, job.slots, strict=True)
-        }
+    async def _ran(self, job: Job) -> tuple[RemoteTrial, Collected]:
+        """A trial of the files as they are, and what it left.
+
+        Where there are many, those whose status says that nothing changed are read while the trial runs; if
+        one of them says otherwise, the trial was one of other files: it does not count, and runs again.
+        """
+        believed: dict[str, str] | None = {} if self._layouts.many else None
+        trial = self._trial(job, believed)
+        reading = asyncio.ensure_future(asyncio.to_thread(self._layouts.differing, believed or {}))
+        try:
+            collected = await self._collected(trial, job.output_dir)
+        finally:
+            differing = await reading
+        if differing:
+            trial = self._trial(job)
+            collected = await self._collected(trial, job.output_dir)
+        return trial, collected
+
+    def _trial(self, job: Job, believed: dict[str, str] | None = None) -> RemoteTrial:
+        by_id = {fileset_id(slot.mutable): slot.mutable for slot in job.slots}
+        distinct = list(by_id)
         place, gpu = self._host.place, self._host.gpu_uuid
         return RemoteTrial(
             argv=job.command,
             wall_s=job.timeout_s,
-            trees=tuple(trees[id_] for id_ in distinct),
+            trees=tuple(self._layouts.trees(by_id.values(), believed)),
             nonce=secrets.token_hex(16),
-            slots=tuple(distinct.index(id_) for id_ in ids),
+            slots=tuple(distinct.index(fileset_id(slot.mutable)) for slot in job.slots),
             visits=job.visits,
             wrapper=place.wrapper,
             env=self._environment(),

@@ -1,11 +1,13 @@
 """Folders on their way to the server: ours beside `rsync -a` over OpenSSH's shared connection.
 
-Ours is measured from the files here (all of them read and hashed anew) until a process runs there in a
-fresh tree of its own; rsync until it has ended, its files then lying in the same folder as the last time.
+Ours is measured from the files here until a process runs there in a fresh tree of its own. As a session
+does it, files that look unchanged are read while the process runs. rsync, which does not read them, is
+measured until it has ended, its files then lying in the same folder as the last time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import shutil
 import subprocess
@@ -42,10 +44,13 @@ class Ours:
             if news.get("event") == "started":
                 runs_after.append(time.perf_counter() - began)
 
-        tree, found = tree_of(self._root, self._hashes)
+        believed: dict[str, str] = {}
+        tree, found = tree_of(self._root, self._hashes, believed=believed)
         self._contents.paths.update(found.paths)
         trial = RemoteTrial(("true",), 30.0, (tree,), "5eed")
+        reading = asyncio.ensure_future(asyncio.to_thread(self._hashes.differing, believed))
         collected = await self._trials.run(trial, self._bed.folder / "left", note)
+        assert not await reading
         assert collected.ended.clean, collected.outcome
         series.add(runs_after[0], self._bed.proxy.counts())
 
