@@ -139,7 +139,8 @@ class SweepExecutor:
         return machine.BaselineReady(best.id)
 
     async def _screen(self, candidate_id: str) -> Event:
-        asked = replace(self.request.screen, sweep_id=self.record.id, may_fork=True)
+        may_fork = not self.request.plan.screen_decides
+        asked = replace(self.request.screen, sweep_id=self.record.id, may_fork=may_fork)
         trial = await run_scored(self.engine, self.known[candidate_id], asked)
         self.trials[candidate_id] = trial
         return machine.TrialEnded(candidate_id, trial.outcome.status, trial.outcome.score)
