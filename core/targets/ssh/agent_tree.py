@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from core.targets.regular_file import NotRegular
+    from core.targets.regular_file import NotRegular, read_regular
     from core.targets.ssh.agent_store import CHUNK_BYTES, Store
     from core.targets.ssh.wire import Fault, Json
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     Identity = tuple[int, int]
 else:
     from agent_store import CHUNK_BYTES
-    from regular_file import NotRegular
+    from regular_file import NotRegular, read_regular
     from wire import Fault
 
 LINK_FROM_BYTES = 1 << 20
@@ -144,12 +145,6 @@ def _content(path: str, most_bytes: int) -> bytes:
 
 def read_up_to(path: str, most_bytes: int) -> bytes:
     """See `regular_file`: never waits, never follows a link in the last place."""
-    from pathlib import Path
-
-    if TYPE_CHECKING:
-        from core.targets.regular_file import read_regular
-    else:
-        from regular_file import read_regular
     return read_regular(Path(path), most_bytes)
 
 
