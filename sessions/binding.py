@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from core.errors import ArgumentFault, Busy, ConfigFault, KerneldeckError, StorageFault
+from core.errors import ArgumentFault, Busy, ConfigFault, KerneldeckError, StorageFault, TargetFault
 from core.events import Note
 from core.operations.arguments import bind
 from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operation_named
@@ -26,6 +26,7 @@ from sessions.session import (
     home_expanded,
     open_reading,
     open_session,
+    record_alone,
 )
 from sessions.where import Where, chosen, opened, place_of, remembered
 
@@ -92,7 +93,12 @@ async def call(
         with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
-    where = await _where(operation, arguments, caller)
+    began_s = time.time()
+    try:
+        where = await _where(operation, arguments, caller)
+    except TargetFault as fault:
+        _record_refused(start, caller, operation, arguments, began_s, fault, tell)
+        raise
     try:
         with ExitStack() as held:
             opening = partial(open_session, start, caller, tell, reseal=operation is RESEAL, where=where)
@@ -108,13 +114,34 @@ async def _where(operation: Operation, arguments: JsonObject, caller: Caller) ->
     What is recorded of the call names it as its trials do, without a user's name.
     """
     place = chosen(arguments)
-    if operation.argument("target") is None or arguments.get("dry_run"):
-        where = remembered(place)
-    else:
-        where = await opened(place, caller.ask_host_key)
     if arguments.get("target"):
-        arguments["target"] = where.name
-    return where
+        arguments["target"] = remembered(place).name
+    if operation.argument("target") is None or arguments.get("dry_run"):
+        return remembered(place)
+    try:
+        return await opened(place, caller.ask_host_key)
+    except TargetFault:
+        arguments["target"] = remembered(place).name  # no trial will say where it was to run
+        raise
+
+
+def _record_refused(
+    start: Path,
+    caller: Caller,
+    operation: Operation,
+    arguments: JsonObject,
+    began_s: float,
+    fault: TargetFault,
+    tell: Tell,
+) -> None:
+    """A machine on which nothing could run leaves the call and the stage in the history; nothing else."""
+    row = OperationRecord(
+        operation.id, caller.actor, arguments, began_s, time.time() - began_s, fault.code, fault.exit_code
+    )
+    try:
+        record_alone(start, caller, row)
+    except (StorageFault, Busy, ConfigFault) as why:
+        tell(Note(f"this call could not be recorded: {why.sentence}"))
 
 
 def _folder(start: Path, name: str) -> Path:

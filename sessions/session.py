@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from core.engine import Engine, contract_id, contract_of
 from core.errors import ConfigFault, SealFault
 from core.events import Event, Note
-from core.records import FileSet, FileVersion
+from core.records import FileSet, FileVersion, OperationRecord
 from core.targets.job import TargetFacts
 from core.targets.staging import Materials
 from core.words import JsonObject
@@ -115,6 +115,14 @@ def open_session(
             tell(Note(f"recovered: {sentence}"))
         sealed = _sealed(workspace, store, keep=not reseal)
         yield _session(workspace, place, store, files, sealed, caller, tell, where or Here())
+
+
+def record_alone(start: Path, caller: Caller, row: OperationRecord) -> None:
+    """Keep the record of a call that ended before a session was opened; Busy while another holds it."""
+    workspace = read_workspace(find_workspace(start))
+    place = locate(workspace.root, workspace.config.state_dir)
+    with hold(place, caller.command), open_write(place) as store:
+        store.add_operation(row)
 
 
 def _session(

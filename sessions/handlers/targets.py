@@ -139,7 +139,7 @@ def _listing(path: Path, outcome: str, name: str) -> Answer:
     meant = choose("", os.environ, path)
     rows = [
         {
-            "name": place.name, "host": place.address.label if place.address else "", "gpu": place.gpu,
+            "name": place.name, "host": place.address.without_user if place.address else "", "gpu": place.gpu,
             "description": place.description, "in_use": place.name == places.used,
         }
         for place in places.by_name.values()

@@ -113,7 +113,7 @@ class Connection:
                 "shell",
                 f"{self.target}: the remote shell did not start our program within {within_s:g} s",
                 "a start-up file of the shell may wait for input or start another shell; "
-                f"try: ssh {self.target} python3 -V",
+                f"try: ssh {self.route.address.by_hand} python3 -V",
                 details=details,
             )
         status = channel.exit_status
@@ -129,7 +129,7 @@ class Connection:
             "shell",
             f"{self.target}: the remote shell {ended} before it started our program",
             "the login may be restricted (ForceCommand, nologin), or a start-up file exits; "
-            f"try: ssh {self.target} python3 -V",
+            f"try: ssh {self.route.address.by_hand} python3 -V",
             details=details,
         )
 

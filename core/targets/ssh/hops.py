@@ -116,7 +116,7 @@ class _Unknown(Exception):
 
 def _question(leg: Leg, known: KnownHosts, key: asyncssh.SSHKey) -> HostKeyQuestion:
     return HostKeyQuestion(
-        leg.target, leg.hop.name, key.get_algorithm(), key.get_fingerprint(), known.writable
+        leg.target, leg.hop.asked.host, key.get_algorithm(), key.get_fingerprint(), known.writable
     )
 
 
@@ -149,7 +149,7 @@ async def _once(
     try:
         return LoggedIn(await _bounded(leg, witness, options, patience), witness)
     except asyncssh.HostKeyNotVerifiable:
-        fault = refusal(leg.who, leg.hop.name, witness.offered, known)
+        fault = refusal(leg.who, leg.hop.asked.by_hand, witness.offered, known)
         if witness.offered is not None and not known.recorded():
             raise _Unknown(witness.offered, fault) from None
         raise fault from None
