@@ -158,6 +158,8 @@ def test_health_looks_afresh_unless_told_that_a_minute_does_not_matter(there: Co
     there.shows(ROW.format(0, 0, 1), f"{UUID.format(0)}, 4242, 1024, /home/someone/bin/python3\n")
     first, second = there.run("health"), there.run("health")
     assert there.asked == 2 and (first["cached"], second["age_s"]) == (False, None)
+    timed = [stage["stage"] for stage in first["stages"] if stage["ms"] is not None]
+    assert timed == ["dns", "connect", "auth", "shell", "scratch", "gpu"]
     there.far.user.config.write_text("")  # nobody is connected to for what is known
     known = there.run("health", "--cached")
     assert known["cached"] and 0 <= known["age_s"] < FRESH_S

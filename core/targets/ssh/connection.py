@@ -18,11 +18,20 @@ _SESSION_REQUEST_FAILED = 0xFFFFFFFF
 
 
 class Connection:
-    """A login on a target through all its hops."""
+    """A login on a target through all its hops.
+
+    `connect_ms` is the whole way's time, `stage_ms` what its stages took, hops together: the host key's is
+    in that of `auth`.
+    """
 
     def __init__(self, route: Route, logins: list[LoggedIn], patience: Patience, connect_ms: float) -> None:
         self.route = route
         self.connect_ms = connect_ms
+        self.stage_ms = {
+            "dns": sum(login.dns_ms for login in logins),
+            "connect": sum(login.connect_ms for login in logins),
+            "auth": sum(login.login_ms for login in logins),
+        }
         self.notes = tuple(note for login in logins for note in login.notes)
         self._logins = logins
         self._patience = patience

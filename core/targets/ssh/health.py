@@ -39,7 +39,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """One stage; `ms` is its step's time, given with the step's last stage that was reached."""
+    """One stage; `ms` is its time in milliseconds.
+
+    The ssh configuration's and the host key's are in that of the login (`auth`), a session's in that of the
+    shell. A stage that failed has the time since the last one that was told apart.
+    """
 
     stage: str
     state: str = "skipped"  # ok | failed | skipped
@@ -136,6 +140,8 @@ class _Check:
 
     async def all(self) -> None:
         connection = await self._in_time(_LOGIN, "connect", self.host.connect(), bounded=not self.asks)
+        for stage, ms in connection.stage_ms.items():
+            self._report(stage, "ok", ms)
         link = await self._in_time(_AGENT, "shell", self.host.start_agent(connection))
         self.opened = link
         greeting = await self._in_time(("scratch",), "scratch", self.host.greet(link))
