@@ -255,10 +255,33 @@ def test_a_content_that_is_used_is_marked_without_a_change_of_its_own_time(tmp_p
         "import agent_store; agent_store.LOOKED_AT_AGAIN_AFTER_S = -1.0;"
         f" print(agent_store.Store().missing(['{sha256}', '{'cd' * 32}']))"
     )
-    env = {**os.environ, "PYTHONPATH": f"{REPO}/core/targets/ssh:{REPO}/core/targets"}
-    command = [sys.executable, "-c", program]
-    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == str(["cd" * 32])
+    assert said_in(tmp_path, program) == str(["cd" * 32])
     after = blob.stat()
     assert after.st_ctime_ns > before.st_ctime_ns
     assert (after.st_mtime_ns, after.st_mode) == (before.st_mtime_ns, before.st_mode)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "lines", "is_due"),
+    [
+        (10, "500", False),
+        (10, "900\n200", True),  # above 1000 since it was counted
+        (10, "1500", False),  # nothing more could go then, and nothing has come
+        (10, "1500\n5", False),
+        (10, "1500\n50", True),
+        (4000, "500", True),
+        (10, "no number", True),
+    ],
+)
+def test_when_it_is_time_to_count(tmp_path: Path, age_s: float, lines: str, is_due: bool) -> None:
+    (tmp_path / "held").write_text(f"{time.time() - age_s} {lines}\n")
+    assert said_in(tmp_path, "import agent_quota; print(agent_quota.is_due(1000))") == str(is_due)
+
+
+def said_in(folder: Path, program: str) -> str:
+    """What a program with the agent's modules prints in a scratch folder."""
+    env = {**os.environ, "PYTHONPATH": f"{REPO}/core/targets/ssh:{REPO}/core/targets"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, check=True
+    ).stdout.strip()

@@ -15,6 +15,7 @@ from core.errors import TargetFault
 from core.targets.ssh.address import parse_address
 from core.targets.ssh.connect import connect
 from core.targets.ssh.host_keys import HostKeyQuestion
+from core.targets.ssh.user_config import effective
 from sessions.session import Caller, open_session
 from tests.cli.deck import Deck, configured
 from tests.remote.conftest import Serve
@@ -91,6 +92,12 @@ def test_digits_are_called_by_a_name_made_of_them(host: str) -> None:
 def test_names_are_called_as_they_are(host: str) -> None:
     address = parse_address(f"ssh:me@{host}")
     assert (address.name, address.label, address.by_hand) == (host, f"ssh:{host}", host)
+
+
+def test_a_jump_host_in_digits_has_such_a_name_too(user: User) -> None:
+    user.config.write_text("Host box\n ProxyJump me@10.0.0.7\n")
+    jump, _ = effective(parse_address("ssh:box"), user.config).hops
+    assert (jump.name, jump.host) == (parse_address("ssh:10.0.0.7").name, "10.0.0.7")
 
 
 def test_an_address_in_digits_is_in_no_history_and_no_sentence(

@@ -34,6 +34,7 @@ else:
 COUNT_AGAIN_AFTER_S = 3600.0
 OLD_S = 86400.0  # a trial that nobody collected for a day, a list of files that may be asked for again
 FILLED_TO = 0.8  # of the limit, after a cleaning
+WORTH_A_LOOK = 0.01  # of the limit
 MORE_ROOM_BYTES = 16 << 20
 TENDS_WITHIN_S = 300
 
@@ -91,15 +92,17 @@ def note_put(count: int) -> None:
 
 
 def is_due(limit_bytes: int) -> bool:
-    """Whether it is time to count, or to clean."""
+    """Whether it is time to count, or to clean: not again while nothing could go and little has come."""
     try:
         with open("held", encoding="ascii") as file:
             counted, *put = file.read(1 << 20).splitlines()
         counted_s, found = counted.split()
-        age_s, held = time.time() - float(counted_s), int(found) + sum(map(int, put))
+        age_s, held, grown = time.time() - float(counted_s), int(found), sum(map(int, put))
     except (OSError, ValueError):
         return True
-    return not 0 <= age_s < COUNT_AGAIN_AFTER_S or held > limit_bytes
+    if not 0 <= age_s < COUNT_AGAIN_AFTER_S:
+        return True
+    return held + grown > limit_bytes and (held <= limit_bytes or grown > limit_bytes * WORTH_A_LOOK)
 
 
 def tend(limit_bytes: int, young_s: float) -> None:
