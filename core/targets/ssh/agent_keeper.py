@@ -52,6 +52,7 @@ else:
     from wire import Fault
 
 RESERVED_BYTES = 64 << 10
+SPARE, UNFIT = "spare", "unfit"
 
 
 class DetachedWatchdog(Watchdog):
@@ -142,6 +143,7 @@ class Keeper:
             ended = self._watch()
             self._look_at_gpu("after")
             ended.update(self._found())
+            self._leave_spare(ended)
         except Failed as failed:
             ended = {"failure": str(failed)[:400], "stage": failed.stage}
         except Fault as fault:
@@ -167,7 +169,8 @@ class Keeper:
         try:
             os.mkdir(beside, 0o755)
             for tree, folder in zip(self.trees, self.folders):
-                tree.build(f"{beside}/{folder}")
+                if not (tree is self.trees[0] and self._renewed(tree, f"{beside}/{folder}")):
+                    tree.build(f"{beside}/{folder}")
             if self.request["visits"]:
                 with open(f"{beside}/visits", "x", encoding="utf-8") as file:
                     file.write(self.request["visits"])
@@ -175,6 +178,24 @@ class Keeper:
         except OSError as error:
             raise fault_of(error, "the trial could not be laid out") from None
         self._mark("laid_out")
+
+    def _renewed(self, tree: Tree, place: str) -> bool:
+        """Whether the tree that an earlier trial left us has become this one."""
+        try:
+            os.rename(f"{self.home}/{SPARE}", place)
+        except OSError:
+            return False
+        if tree.many and tree.renew(place):
+            return True
+        os.rename(place, f"{self.home}/{UNFIT}")
+        return False
+
+    def _leave_spare(self, ended: Json) -> None:
+        """The next trial may have what is left of a large tree, when nobody can still reach into it."""
+        reachable = ended["survivors"] or self.request["wrapper"] or self.request["wanted"]
+        if self.trees[0].many and not reachable:
+            with suppress(OSError):
+                os.rename(f"{self.work}/{self.folders[0]}", f"{self.home}/{SPARE}")
 
     def _take_lock(self) -> None:
         wanted = self.request["lock"]
@@ -334,7 +355,7 @@ def write_outcome(home: str, outcome: Json) -> None:
 def _clear_up(home: str) -> None:
     from pathlib import Path
 
-    for name in ("work", "work.part", "door"):
+    for name in ("work", "work.part", "door", UNFIT):
         with suppress(OSError):
             if os.path.lexists(f"{home}/{name}"):
                 remove_tree(Path(f"{home}/{name}"))

@@ -69,13 +69,16 @@ class Runs:
     def run(self, header: Json, body: bytes) -> Json | None:
         """Start the trial; {"need": ..} when contents or lists are missing, and nothing was started."""
         trial = header["trial"]
-        self.forget({"trials": header["forget"]}, b"")
+        for each in header["forget"]:
+            trials.home_of(each)
         if trials.state(trial) != "unknown":
+            self.forget({"trials": header["forget"]}, b"")
             return self.attach(header, body)  # asked a second time: the first answer was lost
         self._keep_inline(header["inline"], body)
         specs = [self._spec(tree) for tree in header["trees"]]
         need = self._need(header["trees"], specs)
         if need is not None:
+            self.forget({"trials": header["forget"]}, b"")
             return {"need": need}
         request = self._checked({**header, "trees": specs}, len(specs))
         told = {
@@ -86,7 +89,9 @@ class Runs:
         }
         begun, connection = trials.begin(trial, request, told, self.umask)
         self._watch(trial, connection, header["id"])
+        trials.hand_on(header["forget"], trial)
         self.parents.start(begun)
+        self.forget({"trials": header["forget"]}, b"")
         return None
 
     def _keep_inline(self, rows: list[list[object]], body: bytes) -> None:

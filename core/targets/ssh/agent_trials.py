@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.targets.regular_file import read_regular
     from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors, knock, listen
-    from core.targets.ssh.agent_keeper import Keeper, keeper_process, write_outcome
+    from core.targets.ssh.agent_keeper import SPARE, Keeper, keeper_process, write_outcome
     from core.targets.ssh.agent_scratch import fault_of
     from core.targets.ssh.agent_store import Store
     from core.targets.ssh.agent_tree import Tree
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from core.targets.watchdog import signal_each
 else:
     from agent_doors import Doors, knock, listen
-    from agent_keeper import Keeper, keeper_process, write_outcome
+    from agent_keeper import SPARE, Keeper, keeper_process, write_outcome
     from agent_scratch import fault_of
     from agent_store import Store
     from agent_tree import Tree
@@ -124,6 +124,14 @@ def begin(trial: str, request: Json, about: Json, umask: int) -> tuple[Begun, so
         _remove(beside)
         raise fault_of(error, "the trial could not be laid out") from None
     return Begun(home, request, umask, door, alive), connection
+
+
+def hand_on(ended: list[str], trial: str) -> None:
+    """What one of these trials left of its tree goes to the one that is about to start."""
+    for each in ended:
+        with suppress(OSError):
+            os.rename(f"{home_of(each)}/{SPARE}", f"{home_of(trial)}/{SPARE}")
+            return
 
 
 def state(trial: str) -> str:

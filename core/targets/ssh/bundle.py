@@ -34,7 +34,7 @@ _MODULES = (
     *(
         _HERE / f"agent{name}.py"
         for name in (
-            "_scratch", "_store", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials",
+            "_scratch", "_store", "_spare", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials",
             "_quota", "_facts", "_errands", "_outbox", "_prefork", "_runs", "",
         )
     ),
