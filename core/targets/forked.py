@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import NoReturn
 
+    from core.targets.prefork import per_trial
+else:
+    from prefork import per_trial
+
 _FROM_NOTHING = ("PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 
 
@@ -39,14 +43,14 @@ class Parent:
     def become(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Run `python FILE …` in the working folder and end the process as an interpreter ends.
 
+        What the imports set in the environment stays.
         Returns, with nothing changed, when only an interpreter from nothing would do the same.
         """
         source = self._source(argv[1], env)
         if source is None:
             return
         self._restore_signals()
-        os.environ.clear()
-        os.environ.update(env)
+        os.environ.update({name: value for name, value in env.items() if per_trial(name)})
         _make_main(argv)
         _reseed()
         self._close_others()

@@ -46,10 +46,10 @@ def interpreter(argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 def parent_environment(env: Mapping[str, str]) -> dict[str, str]:
     """The trial's environment without what differs from trial to trial."""
-    return {name: value for name, value in env.items() if not _per_trial(name)}
+    return {name: value for name, value in env.items() if not per_trial(name)}
 
 
-def _per_trial(name: str) -> bool:
+def per_trial(name: str) -> bool:
     return name == "PWD" or name.startswith(_OF_THE_TRIAL)
 
 

@@ -63,6 +63,22 @@ def test_a_trial_finds_the_modules_loaded_and_nothing_of_an_earlier_one(bench: B
     ]
 
 
+def test_what_imports_set_in_the_environment_is_there(bench: Bench, heavy: Here) -> None:
+    heavy("import os; os.environ['SET_AT_IMPORT'] = 'yes'")
+    program = LOADED.replace('"parent": os.getppid()', '"set": os.environ["SET_AT_IMPORT"]')
+    outcomes = bench.each(job(bench, program), job(bench, program, prefork=()))
+    assert [outcome.result and outcome.result["set"] for outcome in outcomes] == ["yes", "yes"]
+
+
+def test_random_numbers_differ_from_trial_to_trial(bench: Bench) -> None:
+    drawn = "[random.random(), numpy.random.rand()]"
+    program = f"import random, numpy\nprint('{{\"score\": 1, \"drawn\":', {drawn}, '}}')"
+    outcomes = bench.each(*[job(bench, program, prefork=("numpy.random",))] * 2)
+    assert all(outcome.forked for outcome in outcomes)
+    first, second = (outcome.result["drawn"] for outcome in outcomes if outcome.result)
+    assert not set(first) & set(second)
+
+
 DECLINED = {
     "raise ValueError('of\\nno use')": "heavy could not be imported (ValueError: of no use)",
     "import nowhere": "heavy could not be imported (ModuleNotFoundError: No module named 'nowhere')",

@@ -14,7 +14,7 @@ from tests.targets.bench import Bench
 MODULES = ("decimal", "multiprocessing.pool", "logging")
 
 INSIDE = """
-import json, os, resource, sys
+import json, multiprocessing.process, os, resource, sys
 def told(path):
     link = os.readlink(path)
     return link.partition(":")[0]
@@ -35,7 +35,7 @@ print(json.dumps({
     "seekable": sys.stdout.seekable(),
     "open": sorted((int(name), told(f"/proc/self/fd/{name}")) for name in os.listdir("/proc/self/fd")
                    if os.path.lexists(f"/proc/self/fd/{name}")),
-    "number": number,
+    "number": number, "began_in": multiprocessing.process.ORIGINAL_DIR,
     "signals": [status[name] for name in ("SigBlk", "SigIgn", "SigCgt")],
     "umask": umask, "leads": os.getsid(0) == os.getpgid(0) == os.getpid(), "nice": os.nice(0),
     "core": resource.getrlimit(resource.RLIMIT_CORE), "oom": open("/proc/self/oom_score_adj").read(),
@@ -105,8 +105,9 @@ ENDINGS = {
     "leaves at once": "import os; print('lost'); os._exit(5)",
     "atexit": "import atexit; atexit.register(print, 'one'); atexit.register(print, 'two'); print('zero')",
     "atexit raises": "import atexit\ndef f():\n    raise OSError('in it')\natexit.register(f)",
-    "thread": "import threading, time\ndef f():\n    time.sleep(0.01)\n    print('late')\n"
-    "threading.Thread(target=f).start(); print('main')",
+    "thread": "import threading, time\nsaid = threading.Event()\n"
+    "def late():\n    said.wait()\n    time.sleep(0.01)\n    print('late')\n"
+    "threading.Thread(target=late).start(); print('main'); said.set()",
     "thread raises": "import threading\nthreading.Thread(target=lambda: 1 / 0).start()",
     "daemon": "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
     "destructor": "class A:\n    def __del__(self):\n        print('gone', __name__)\na = A()",
