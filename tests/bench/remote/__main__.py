@@ -26,7 +26,7 @@ from tests.remote.sshd import SSHD
 
 ROUND_TRIPS_S = (0.0, 0.04)
 MOST_OVERHEAD_MS = 15.0
-SIZES = ((5, 3_600, 5), (2_000, 10_500, 3))  # files, bytes of each, rounds
+SIZES = ((5, 3_600, 3), (2_000, 10_500, 2))  # files, bytes of each, rounds
 ROUNDS = 9
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from core.targets.ssh.link import AgentLink
-from core.targets.ssh.local_tree import FileContents, FileHashes, tree_of
+from core.targets.ssh.local_tree import SETTLED_AFTER_S, FileContents, FileHashes, tree_of
 from core.targets.ssh.remote_sync import RemoteSync
 from core.targets.ssh.remote_trials import RemoteTrial, RemoteTrials
 from core.words import JsonObject
@@ -78,7 +78,11 @@ async def synced(bed: Bed, link: AgentLink, files: int, file_bytes: int, rounds:
     for number in range(rounds):
         fill(root, files, file_bytes, number)
         ours, rsync = Ours(bed, link, root), Rsync(bed, root)
-        for turn, (mine, theirs) in enumerate([named[0], *named[1:] * REPEATED]):
+        await ours.sync(named[0][0])
+        rsync.sync(named[0][1])
+        await asyncio.sleep(SETTLED_AFTER_S)
+        await ours.sync(Series("files that are no longer new"))
+        for turn, (mine, theirs) in enumerate(named[1:] * REPEATED):
             if mine is named[2][0]:
                 (root / "0" / "0.py").write_text("#" * (turn + 1) + f"{number}\n")
             if turn % 2:

@@ -24,7 +24,7 @@ OVERHEAD_ROUNDS = 40
 PREFORK = "prefork" in {one.name for one in fields(Job)}
 QUICK = ("sh", "-c", 'echo \'{"status": "passed", "score": 1.5}\'')
 IMPORTING = 'import {modules}\nprint(\'{{"status": "passed", "score": 1.5}}\')\n'
-HEAVY = [(("numpy", "scipy.stats"), 6, 20), (("torch",), 3, 12)]  # modules, trials from nothing, forked
+HEAVY = [(("numpy", "scipy.stats"), 4, 12), (("torch",), 2, 8)]  # modules, trials from nothing, forked
 TOML = f"""
 name = "bench"
 [objective]
