@@ -176,24 +176,24 @@ class Before:
     def of(cls, far: Far) -> Before:
         return cls(far, far.deck.files(), len(far.trials()))
 
-    def unharmed(self, more_trials: int) -> None:
+    def check_unharmed(self, more_trials: int) -> None:
         """Nothing was restored, the best is the best still, nothing is left on either side."""
         far = self.far
         assert far.deck.files() == self.files
         assert len(far.trials()) == self.trials + more_trials
         assert far.deck.seen()["best"]["score"] == 100
-        nothing_left(far)
+        check_nothing_left(far)
 
-    def not_begun(self, done: Done, stage: str, *words: str) -> dict[str, Any]:
+    def check_not_begun(self, done: Done, stage: str, *words: str) -> dict[str, Any]:
         """The command was refused in `stage`, with these words, and no trial was begun; its error."""
         error: dict[str, Any] = done.answer["error"]
         assert (done.code, error["exit_code"], error["code"]) == (3, 3, f"target.{stage}"), done.said
         assert error["hint"]
         told(error["sentence"], self.far, words)
-        self.unharmed(0)
+        self.check_unharmed(0)
         return error
 
-    def pending(self, done: Done, stage: str, *words: str, others_run: bool = False) -> None:
+    def check_pending(self, done: Done, stage: str, *words: str, others_run: bool = False) -> None:
         """The final trial ended as infra in `stage`, with these words, and decided nothing."""
         answer = done.answer
         final = answer["final"]
@@ -203,7 +203,7 @@ class Before:
         if others_run:  # whose processes and trials are theirs
             assert self.far.deck.files() == self.files
         else:
-            self.unharmed(1)
+            self.check_unharmed(1)
 
 
 def told(sentence: str, far: Far, words: tuple[str, ...]) -> None:
@@ -214,7 +214,7 @@ def told(sentence: str, far: Far, words: tuple[str, ...]) -> None:
         assert private not in sentence
 
 
-def nothing_left(far: Far) -> None:
+def check_nothing_left(far: Far) -> None:
     """No process, no trial, nothing half written over there; no process and no staging here."""
     wait_until(lambda: processes_with(str(far.scratch)) == [], f"the end of processes in {far.scratch}")
     assert far.left() == []

@@ -108,7 +108,7 @@ def _usual(port: int, host_key: Path, authorized_keys: Path, home: Path) -> list
         "PermitUserRC no",
         "PrintMotd no",
         "LogLevel VERBOSE",
-        f"SetEnv HOME={home}",
+        f"SetEnv HOME={home} KERNELDECK_LOCK_FOLDER={home.parent / 'locks'}",  # else all tests share a lock
     ]
 
 

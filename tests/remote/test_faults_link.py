@@ -21,9 +21,9 @@ from tests.remote.far import (
     Before,
     Far,
     Ground,
+    check_nothing_left,
     ended,
     fifo_read,
-    nothing_left,
     pipes,
     processes_of,
     settled_ground,
@@ -59,7 +59,7 @@ def test_a_link_cut_while_files_are_sent_is_made_anew(ground: Ground, tmp_path: 
             assert done.code == 0 and done.answer["score"] == 5_000_000, done.said
             assert proxy.cut_after_up is None, "the link was not cut"
             assert (tmp_path / "log").read_text() == "once\n"
-            before.unharmed(1)
+            before.check_unharmed(1)
 
     run(main())
 
@@ -75,7 +75,7 @@ def test_a_link_cut_for_good_while_files_are_sent(ground: Ground, tmp_path: Path
             proxy.cut_after_up = 2_000_000
             before = Before.of(far)
             done = await ended(await far.start("verify", "--json"))
-            before.pending(done, "lost", "the link to ssh:gpu was lost (", "closed the connection")
+            before.check_pending(done, "lost", "the link to ssh:gpu was lost (", "closed the connection")
             wait_until_gone(ground.server)
             for path in (far.scratch / "blobs").rglob("*"):
                 assert path.is_dir() or hashlib.sha256(path.read_bytes()).hexdigest() == path.name
@@ -100,7 +100,7 @@ def test_a_link_cut_in_mid_run(ground: Ground, tmp_path: Path) -> None:
             assert done.code == 0 and done.answer["score"] == 77, done.said
             assert (tmp_path / "log").read_text() == "once\n"
             assert far.trials()[before.trials :] == [("ok", "")]
-            before.unharmed(1)
+            before.check_unharmed(1)
 
     run(main())
 
@@ -121,7 +121,7 @@ def test_a_machine_that_was_restarted_in_mid_run(ground: Ground, tmp_path: Path)
             proxy.cut()
             proxy.down = False
             done = await ended(process)
-            before.pending(done, "lost", "its watchdog was ended: the machine was restarted")
+            before.check_pending(done, "lost", "its watchdog was ended: the machine was restarted")
 
     run(main())
 
@@ -142,7 +142,7 @@ def test_a_link_that_stays_away_for_longer_than_the_lease(ground: Ground, tmp_pa
             proxy.down = False
             done = await ended(process)
             words = "ssh:gpu ended the trial: nobody had been connected for too long"
-            before.pending(done, "lost", words)
+            before.check_pending(done, "lost", words)
 
     run(main())
 
@@ -161,8 +161,9 @@ def restart(ground: Ground, far: Far) -> None:
 
 @pytest.mark.parametrize("days", [1, -1])
 def test_a_clock_that_is_a_day_off(ground: Ground, tmp_path: Path, days: int) -> None:
-    """Same contract, same decision, and a lease that runs by no clock on any wall."""
-    python = skewed_python(tmp_path / "bin", days)
+    """And jumps another day in mid-run: same contract, same decision, no limit goes by such a clock."""
+    jumped = tmp_path / "jumped"
+    python = skewed_python(tmp_path / "bin", days, jumped)
 
     async def main() -> None:
         async with proxying(ground.server.port) as proxy:
@@ -177,23 +178,28 @@ def test_a_clock_that_is_a_day_off(ground: Ground, tmp_path: Path, days: int) ->
             (home,) = (far.scratch / "trials").iterdir()
             began_s = json.loads((home / "about.json").read_text())["began_s"]
             assert abs(began_s - time.time() - days * 86400) < 3600
+            jumped.touch()
+            proxy.down = True
             proxy.cut()
+            await asyncio.to_thread(wait_until_gone, ground.server)
+            proxy.down = False
             await asyncio.to_thread(go.write_text, "go\n")
             done = await ended(process)
             assert done.code == 0 and done.answer["outcome"] == "kept", done.said
             assert done.answer["other_contracts"] == [] and done.answer["gate"]["accepted"]
             assert abs(far.deck.seen()["best"]["since_s"] - time.time()) < 3600
             assert {status for status, _ in far.trials()[before.trials :]} == {"ok"}
-            nothing_left(far)
+            check_nothing_left(far)
 
     run(main())
 
 
-def skewed_python(folder: Path, days: int) -> Path:
-    """An interpreter whose time.time is days off for the program that it is given; python3 beside is not."""
+def skewed_python(folder: Path, days: int, jumped: Path) -> Path:
+    """An interpreter with another time.time for the program that it is given; python3 beside is as ever."""
     folder.mkdir()
     (folder / "python3").symlink_to(PYTHON)
-    program = f"import time; now = time.time; time.time = lambda: now() + {days} * 86400; $7"
+    off_s = f"{days * 86400} * (1 + os.path.exists('{jumped}'))"
+    program = f"import os, time; now = time.time; time.time = lambda: now() + {off_s}; $7"
     path = folder / "skewed"
     path.write_text(f'#!/bin/sh\ncode="{program}"\nexec {PYTHON} -X utf8 -I -S -u -c "$code"\n')
     path.chmod(0o755)
@@ -223,7 +229,7 @@ def test_a_client_that_is_killed_in_mid_run(ground: Ground, tmp_path: Path) -> N
         assert far.deck.json("verify", env=far.env, code=1)["outcome"] == "restored"
         assert far.trials()[before.trials] == ("cancelled", "")
         far.deck.run("target", "clean", "gpu", env=far.env)
-        nothing_left(far)
+        check_nothing_left(far)
 
     run(main())
 
@@ -246,6 +252,6 @@ def test_a_reader_that_stalls_does_not_hold_the_trial(ground: Ground, tmp_path: 
             proxy.flow()
             done = await ended(process)
             assert done.code == 0 and done.answer["score"] == 42, done.said
-            before.unharmed(1)
+            before.check_unharmed(1)
 
     run(main())

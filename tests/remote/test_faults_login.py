@@ -53,7 +53,7 @@ def test_a_closed_way_in(
     far = way(ground, tmp_path, closed_port)
     known = far.user.known_hosts.read_text()
     before = Before.of(far)
-    before.not_begun(verified(far), stage, words)
+    before.check_not_begun(verified(far), stage, words)
     assert not far.scratch.exists() and far.user.known_hosts.read_text() == known
 
 
@@ -62,7 +62,7 @@ def test_a_silent_peer(ground: Ground, tmp_path: Path) -> None:
         far = ground.far(tmp_path, "ConnectTimeout 1", port=silent.getsockname()[1])
         before = Before.of(far)
         words = "box accepted the connection but said nothing within 1 s"
-        before.not_begun(verified(far), "connect", words)
+        before.check_not_begun(verified(far), "connect", words)
 
 
 def behind(far: Far, port: int) -> Far:
@@ -79,10 +79,10 @@ def test_a_jump_host_that_is_there(ground: Ground, tmp_path: Path) -> None:
         before = Before.of(far)
         assert far.deck.json("run", env=far.env)["score"] == 300
         assert "Accepted publickey" in gate.log.read_text()
-        before.unharmed(1)
+        before.check_unharmed(1)
 
 
 def test_a_jump_host_that_is_not_there(ground: Ground, tmp_path: Path, closed_port: int) -> None:
     far = behind(ground.far(tmp_path), closed_port)
     before = Before.of(far)
-    before.not_begun(verified(far), "connect", "box: its jump host gate refused the connection")
+    before.check_not_begun(verified(far), "connect", "box: its jump host gate refused the connection")

@@ -37,7 +37,7 @@ def test_what_is_no_fault(ground: Ground, tmp_path: Path, kind: str) -> None:
         far = ground.far(tmp_path, server=server)
         before = Before.of(far)
         assert far.deck.json("run", env=far.env)["score"] == 300
-        before.unharmed(1)
+        before.check_unharmed(1)
 
 
 def test_a_server_that_opens_no_session_says_so(ground: Ground, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_server_that_opens_no_session_says_so(ground: Ground, tmp_path: Path) 
         far = ground.far(tmp_path, server=server)
         before = Before.of(far)
         words = "box opens no further session on its connection (MaxSessions)"
-        before.not_begun(verified(far), "channel", words)
+        before.check_not_begun(verified(far), "channel", words)
         assert not far.scratch.exists()
 
 
@@ -54,7 +54,7 @@ def test_a_start_up_file_that_exits(ground: Ground, tmp_path: Path) -> None:
         far = ground.far(tmp_path, server=server)
         before = Before.of(far)
         words = "box: the remote shell ended with exit status 3 before it started our program"
-        error = before.not_begun(verified(far), "shell", words)
+        error = before.check_not_begun(verified(far), "shell", words)
         assert "my-greeting" not in str(error) and not far.scratch.exists()
 
 
@@ -66,7 +66,7 @@ def test_a_start_up_file_that_waits_for_input(ground: Ground, tmp_path: Path) ->
         health = far.deck.json("health", "--timeout", "1", env=far.env, code=3)
         assert (health["stage"], health["failure_stage"]) == ("shell", "remote")
         assert health["reason"] == "ssh:gpu did not get so far within 1 s"
-        before.unharmed(0)
+        before.check_unharmed(0)
 
 
 def test_a_machine_without_python(ground: Ground, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_machine_without_python(ground: Ground, tmp_path: Path) -> None:
         far.describe(python="python3")
         before = Before.of(far)
         words = "box: python3 was not found there (exit status 127)"
-        before.not_begun(verified(far), "shell", words)
+        before.check_not_begun(verified(far), "shell", words)
 
 
 def test_an_old_python(ground: Ground, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_an_old_python(ground: Ground, tmp_path: Path) -> None:
         far = ground.far(tmp_path, server=server)
         far.describe(python="python3")
         before = Before.of(far)
-        error = before.not_begun(verified(far), "shell", "python3 there is 3.6, 3.8 or newer is needed")
+        error = before.check_not_begun(verified(far), "shell", "python3 there is 3.6, 3.8 or newer is needed")
         assert "newer interpreter" in error["hint"] and not far.scratch.exists()
 
 
@@ -113,7 +113,7 @@ def test_a_workspace_that_does_not_fit(ground: Ground, tmp_path: Path) -> None:
         far.deck.write("weights", os.urandom(6_000_000))
         before = Before.of(far)
         done = verified(far)
-        before.pending(done, "scratch", "the workspace needs 6.0 MB, ", "MB free on ")
+        before.check_pending(done, "scratch", "the workspace needs 6.0 MB, ", "MB free on ")
         assert list(far.scratch.iterdir()) == []
     roomy = ground.far(tmp_path / "roomy")
     shutil.rmtree(roomy.deck.root)
@@ -139,7 +139,7 @@ def test_a_scratch_folder_that_takes_nothing(
     with ground.serving(tmp_path / "sshd", forced) as server:
         far = ground.far(tmp_path, server=server)
         before = Before.of(far)
-        error = before.not_begun(verified(far), "scratch", f"{scratch} cannot be used: ", words)
+        error = before.check_not_begun(verified(far), "scratch", f"{scratch} cannot be used: ", words)
         assert "kerneldeck target clean" in error["hint"]
         health = far.deck.json("health", env=far.env, code=3)
         assert (health["stage"], health["failure_stage"]) == ("scratch", "disk")

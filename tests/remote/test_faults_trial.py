@@ -19,10 +19,10 @@ from tests.remote.far import (
     Before,
     Far,
     Ground,
+    check_nothing_left,
     ended,
     fifo_read,
     in_the_queue,
-    nothing_left,
     pipes,
     settled_ground,
 )  # fmt: skip
@@ -78,7 +78,7 @@ def test_two_clients_on_one_gpu(ground: Ground, server: Server, gpu: str, tmp_pa
         assert [(await ended(each)).answer["score"] for each in (one, two)] == [1, 2]
         assert log.read_text() == "a begins\na ends\nb begins\nb ends\n"
         for far in (first, second):
-            nothing_left(far)
+            check_nothing_left(far)
 
     run(main())
 
@@ -87,7 +87,7 @@ async def refused_by_the_holder(far: Far, gpu: str) -> None:
     before = Before.of(far)
     done = await ended(await far.start("verify", "--json", change=IMPATIENT))
     holder = f"{gpu} is held by {getpass.getuser()} on {socket.gethostname()} (process "
-    before.pending(done, "lock", holder, " since ", "(waited 0.2 s)", others_run=True)
+    before.check_pending(done, "lock", holder, " since ", "(waited 0.2 s)", others_run=True)
 
 
 def test_the_lock_of_a_client_that_is_gone(ground: Ground, server: Server, gpu: str, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_lock_of_a_client_that_is_gone(ground: Ground, server: Server, gpu: 
     done = asyncio.run(to_its_end(far, IMPATIENT))
     assert done.code == 0 and done.answer["score"] == 300, done.said
     assert json.loads(lock.read_text())["name"] == getpass.getuser()
-    nothing_left(far)
+    check_nothing_left(far)
 
 
 def test_a_program_that_hides_and_ignores_the_end(ground: Ground, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_program_that_hides_and_ignores_the_end(ground: Ground, tmp_path: Path
     assert (late["status"], late["stage"]) == ("timeout", "")
     pids = (tmp_path / "pids").read_text().split()
     assert len(pids) == 3 and not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    nothing_left(far)
+    check_nothing_left(far)
 
 
 def test_a_flood_of_output(ground: Ground, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_flood_of_output(ground: Ground, tmp_path: Path) -> None:
     kept = sum(path.stat().st_size for path in Path(done.answer["output"]).iterdir())
     assert 1 << 20 < kept < 8 << 20
     assert 10_000 < int((tmp_path / "most").read_text()) < 150_000
-    nothing_left(far)
+    check_nothing_left(far)
 
 
 async def to_its_end(far: Far, change: str) -> Done:
@@ -151,7 +151,7 @@ def test_a_disk_here_that_takes_no_output(ground: Ground, tmp_path: Path) -> Non
     (far.deck.root / ".kerneldeck" / "outputs" / "2").write_text("in the way")
     before = Before.of(far)
     done = far.deck.run("verify", "--json", env=far.env, code=None)
-    before.pending(done, "scratch", "the trial could not be kept: ")
+    before.check_pending(done, "scratch", "the trial could not be kept: ")
 
 
 LISTING = """
@@ -189,7 +189,7 @@ def test_the_folder_of_a_trial_is_the_one_of_a_trial_here(ground: Ground, tmp_pa
     far.deck.write("sub/deep/-x \n.txt", "in a Folder")
     far.deck.write("sub/another", "one more")
     assert "caf" not in same_there(far, listed, "another")
-    nothing_left(far)
+    check_nothing_left(far)
 
 
 def same_there(far: Far, listed: Path, *names: str) -> str:
