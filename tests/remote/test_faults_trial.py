@@ -30,7 +30,6 @@ from tests.remote.sshd import Server
 from tests.remote.test_agent_gpu import ROW, UUID, script
 from tests.remote.test_target_health import printing
 
-LOCKS = Path(f"/dev/shm/kerneldeck-{os.getuid()}")
 IMPATIENT = "import core.targets.ssh.target as target\ntarget.LOCK_WAIT_S = 0.2"
 
 
@@ -41,11 +40,9 @@ def ground(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Iterator[Gro
 
 
 @pytest.fixture
-def gpu() -> Iterator[str]:
+def gpu() -> str:
     """The UUID of a card that nobody else has."""
-    uuid4 = f"GPU-{uuid.uuid4()}"
-    yield uuid4
-    (LOCKS / f"{uuid4}.lock").unlink(missing_ok=True)
+    return f"GPU-{uuid.uuid4()}"
 
 
 @pytest.fixture
@@ -92,7 +89,8 @@ async def refused_by_the_holder(far: Far, gpu: str) -> None:
 
 def test_the_lock_of_a_client_that_is_gone(ground: Ground, server: Server, gpu: str, tmp_path: Path) -> None:
     """A file that names a holder holds nothing: the lock went with the last process that had it."""
-    LOCKS.mkdir(mode=0o700, exist_ok=True)
+    locks = server.home / "locks"
+    locks.mkdir(mode=0o700)
     holder = {
         "name": "somebody",
         "host": "elsewhere",
@@ -100,7 +98,7 @@ def test_the_lock_of_a_client_that_is_gone(ground: Ground, server: Server, gpu: 
         "watchdog": 4_000_001,
         "since_s": 1.0,
     }
-    lock = LOCKS / f"{gpu}.lock"
+    lock = locks / f"{gpu}.lock"
     lock.write_text(json.dumps(holder))
     far = ground.far(tmp_path, server=server)
     done = asyncio.run(to_its_end(far, IMPATIENT))

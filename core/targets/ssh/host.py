@@ -71,6 +71,7 @@ class SshHost:
         self.place = place
         self.greeting: Greeting | None = None
         self.gpu_uuid = ""  # whose lock a trial holds; empty without a GPU
+        self.gpu_count = 0
         self._address = place.address
         self._patience = patience or Patience()
         self._ask = ask
@@ -189,6 +190,7 @@ class SshHost:
 
     def _take_facts(self, told: JsonObject, found: FoundWell) -> None:
         chosen = chosen_gpu(self.place, found.gpus)
+        self.gpu_count = len(found.gpus)
         if chosen is None:
             self._facts = TargetFacts(str(told["cpu"]), str(told["system"]), str(told["toolchain"]))
             return

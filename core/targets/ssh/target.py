@@ -19,6 +19,7 @@ from core.targets.job import Job, Outcome, TargetFacts
 from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
 from core.targets.ssh.host import SMI, SMI_ANSWERS_WITHIN_S, SshHost
+from core.targets.ssh.link import NoteSink
 from core.targets.ssh.remote_layout import Layouts, Seal, WorkspaceContents, written_into
 from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync
 from core.targets.ssh.remote_trials import Collected, GpuLook, LockWish, RemoteTrial, RemoteTrials
@@ -81,15 +82,22 @@ class SshTarget:
         """
         believed: dict[str, str] | None = {} if self._layouts.many else None
         trial = self._trial(job, believed)
-        reading = asyncio.ensure_future(asyncio.to_thread(self._layouts.differing, believed or {}))
+        begun = asyncio.Event()
+        reading = asyncio.create_task(self._differing(believed or {}, begun))
         try:
-            collected = await self._collected(trial, job.output_dir)
+            collected = await self._collected(trial, job.output_dir, lambda _: begun.set())
         finally:
+            begun.set()
             differing = await reading
         if differing:
             trial = self._trial(job)
             collected = await self._collected(trial, job.output_dir)
         return trial, collected
+
+    async def _differing(self, believed: dict[str, str], begun: asyncio.Event) -> list[str]:
+        """Which files are not what was believed; read once the trial runs, not in the way of its start."""
+        await begun.wait()
+        return await asyncio.to_thread(self._layouts.differing, believed)
 
     def _trial(self, job: Job, believed: dict[str, str] | None = None) -> RemoteTrial:
         by_id = {fileset_id(slot.mutable): slot.mutable for slot in job.slots}
@@ -111,17 +119,23 @@ class SshTarget:
         )
 
     def _environment(self) -> Mapping[str, str | None]:
-        """A chosen GPU is the only one that the trial sees; its UUID means the same to CUDA as to us."""
+        """Of several GPUs, or when one was named, the trial sees only that one, whose lock it holds.
+
+        Its UUID means the same to CUDA as to us.
+        """
         place = self._host.place
-        chosen = {"CUDA_VISIBLE_DEVICES": self._host.gpu_uuid} if place.gpu else {}
+        one_of = place.gpu or self._host.gpu_count > 1
+        chosen = {"CUDA_VISIBLE_DEVICES": self._host.gpu_uuid} if one_of else {}
         return {**chosen, **place.environment}
 
-    async def _collected(self, trial: RemoteTrial, folder: Path) -> Collected:
+    async def _collected(
+        self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None = None
+    ) -> Collected:
         """What the trial left; after a lost link it is looked for once more, over a new one."""
         trials = await self._linked()
         self._uncollected = [*self._uncollected[-_MOST_UNCOLLECTED:], trial.id]
         try:
-            collected = await trials.run(trial, folder)
+            collected = await trials.run(trial, folder, on_note)
         except TargetFault as fault:
             if not trials.link.lost:
                 raise
