@@ -2,13 +2,14 @@
 # make test    sets up, then runs every test
 # make check   format, lint, types, import contracts, tests
 # make bench   prints figures of this machine; asserts nothing
+# make bench-remote   the same of the SSH target, beside ssh and rsync: about two minutes
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
 
-.PHONY: demo test check lint bench clean tools compiler
+.PHONY: demo test check lint bench bench-remote clean tools compiler
 
 demo: $(VENV)/base
 	@$(BIN)/python tests/demo/demo.py demo
@@ -26,6 +27,9 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev compiler
 	@for one in tests/bench/bench_*.py; do $(BIN)/python $$one || exit 1; done
+
+bench-remote: $(VENV)/dev
+	@$(BIN)/python -m tests.bench.remote
 
 $(VENV)/base: pyproject.toml | tools
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -19,7 +19,8 @@ from core.workspace.config import Mode, WorkspaceConfig
 class Asked:
     """What is asked of a trial beside its candidate.
 
-    `warmup` and `repeats` reach the command only where the toml names flags for them.
+    `warmup` and `repeats` reach the command only where the toml names flags for them. What decides is
+    started from nothing: only a screening trial `may_fork`.
     """
 
     mode: str
@@ -29,6 +30,7 @@ class Asked:
     repeats: int | None = None
     timeout_s: float | None = None
     sweep_id: int | None = None
+    may_fork: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ async def run_job(
         needs_score=not verifier,
         own_channel=engine.arms_in_one_process and not verifier,
         score_slot=score_slot,
+        prefork=engine.config.extras.prefork if asked.may_fork else (),
     )
     try:
         outcome = await engine.target.run(job)

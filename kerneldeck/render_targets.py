@@ -10,7 +10,8 @@ _DONE = {"added": "added", "in_use": "now in use:", "removed": "removed"}
 
 def render_health(content: JsonObject) -> None:
     """One line a stage, one a GPU."""
-    _say(f"{content['target']}: {content['status']}")
+    age = f", {content['age_s']:.0f} s ago" if content["cached"] else ""
+    _say(f"{content['target']}: {content['status']}{age}")
     for stage in content["stages"]:
         ms = "" if stage["ms"] is None else f"  {stage['ms']:.0f} ms"
         sentence = f"  {stage['sentence']}" if stage["sentence"] else ""
@@ -19,7 +20,7 @@ def render_health(content: JsonObject) -> None:
             _say(f"          what to do: {stage['remedy']}")
     for gpu in content["gpus"]:
         _say(f"  GPU {gpu['index']}: {_gpu(gpu)}")
-    for process in content["processes"]:
+    for process in content["processes"] or ():
         memory = "" if process["memory_mib"] is None else f", {process['memory_mib']:,.0f} MiB"
         _say(f"  in use by process {process['pid']} ({process['name']}{memory})")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from core.errors import ArgumentFault, Busy, ConfigFault, KerneldeckError, StorageFault
+from core.errors import ArgumentFault, Busy, ConfigFault, KerneldeckError, StorageFault, TargetFault
 from core.events import Note
 from core.operations.arguments import bind
 from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operation_named
@@ -104,7 +104,14 @@ async def call(
         with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
-    where = await _where(operation, arguments, caller, opened)
+    began_s = time.time()
+    try:
+        where = await _where(operation, arguments, caller, opened)
+    except TargetFault as fault:
+        row = _refused(operation, arguments, caller, began_s, fault)
+        with _telling(tell), hold_workspace(start, caller.command) as held:
+            held.store.add_operation(row)
+        raise
     try:
         with ExitStack() as stack:
             opening = partial(hold_workspace, start, caller.command)
@@ -127,7 +134,13 @@ async def call_held(
     For operations that need a workspace and change something; as `call`, one at a time.
     """
     arguments = bind(operation, given)
-    where = await _where(operation, arguments, caller, open_place)
+    began_s = time.time()
+    try:
+        where = await _where(operation, arguments, caller, open_place)
+    except TargetFault as fault:
+        with _telling(tell):
+            held.store.add_operation(_refused(operation, arguments, caller, began_s, fault))
+        raise
     try:
         return await _carried_out(held, operation, arguments, caller, tell, where)
     finally:
@@ -161,13 +174,34 @@ async def _where(operation: Operation, arguments: JsonObject, caller: Caller, op
     What is recorded of the call names it as its trials do, without a user's name.
     """
     place = chosen(arguments)
-    if operation.argument("target") is None or arguments.get("dry_run"):
-        where = remembered(place)
-    else:
-        where = await open_place(place, caller.ask_host_key)
     if arguments.get("target"):
-        arguments["target"] = where.name
-    return where
+        arguments["target"] = remembered(place).name
+    if operation.argument("target") is None or arguments.get("dry_run"):
+        return remembered(place)
+    try:
+        return await open_place(place, caller.ask_host_key)
+    except TargetFault:
+        arguments["target"] = remembered(place).name  # no trial will say where it was to run
+        raise
+
+
+def _refused(
+    operation: Operation, arguments: JsonObject, caller: Caller, began_s: float, fault: TargetFault
+) -> OperationRecord:
+    """A machine on which nothing could run leaves the call and the stage in the history; nothing else."""
+    took_s = time.time() - began_s
+    return OperationRecord(
+        operation.id, caller.actor, arguments, began_s, took_s, fault.code, fault.exit_code
+    )
+
+
+@contextmanager
+def _telling(tell: Tell) -> Iterator[None]:
+    """A record that cannot be kept is told, and hides nothing."""
+    try:
+        yield
+    except (StorageFault, Busy, ConfigFault) as why:
+        tell(Note(f"this call could not be recorded: {why.sentence}"))
 
 
 def _folder(start: Path, name: str) -> Path:
@@ -212,7 +246,5 @@ async def _recorded(
         row = OperationRecord(
             operation.id, session.engine.actor, arguments, began_s, time.time() - began_s, outcome, exit_code
         )
-        try:
+        with _telling(session.engine.tell):
             session.store.add_operation(row)
-        except (StorageFault, Busy) as fault:
-            session.engine.tell(Note(f"this call could not be recorded: {fault.sentence}"))

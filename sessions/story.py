@@ -28,6 +28,9 @@ def story(store: SessionStore, limit: int = LINES) -> list[str]:
 
 def _call(one: OperationRecord) -> str:
     how = "" if one.outcome == "done" else f" {one.outcome}"
+    if one.outcome.startswith("target."):
+        host = one.arguments.get("target")
+        how = f" infra at {one.outcome.removeprefix('target.')}{f' of {host}' if host else ''}"
     return f"{one.actor} called {one.operation}: exit {one.exit_code}{how}, {one.duration_s:.1f} s"
 
 

@@ -172,11 +172,12 @@ def remembered(place: Place | None) -> Where:
 
 
 async def opened(place: Place | None, ask: AskHostKey | None) -> Where:
-    """For calls that run trials: connected and greeted, or a TargetFault before anything is sent."""
+    """For calls that run trials: connected and well, or a TargetFault before anything is sent."""
     if place is None:
         return Here()
+    from core.targets.ssh.health_cache import HealthCache, cache_folder
     from core.targets.ssh.host import SshHost
 
-    host = SshHost(place, ask=ask)
+    host = SshHost(place, ask=ask, healthy=HealthCache(cache_folder(os.environ)))
     await host.open()
     return There(host)

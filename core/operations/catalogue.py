@@ -247,9 +247,12 @@ UNLOCK = Operation(
 _HEALTH_OF = (
     Argument("require_remote", Kind.FLAG, "this machine will not do", False),
     Argument("require_gpu", Kind.FLAG, "a machine without a GPU will not do", True),
-    Argument("min_free_mb", Kind.NUMBER, "free space wanted in the scratch folder, MB", 256.0, minimum=0),
+    Argument("min_free_mb", Kind.NUMBER, "free space wanted in the scratch folder, MB; 256, or the target's",
+             minimum=0),
     Argument("timeout_seconds", Kind.NUMBER, "wait so long for each step", 8.0, minimum=1, maximum=60,
              flag="--timeout"),
+    Argument("cached", Kind.FLAG, "what was found in the last minute will do; it is shown with its age",
+             False),
     DRY_RUN,
 )  # fmt: skip
 
@@ -304,6 +307,10 @@ TARGET_ADD = Operation(
         Argument("wrapper", Kind.TEXT, "words before commands: 'docker exec -i -w {cwd} {env} NAME'", ""),
         Argument("variables", Kind.TEXTS, "a variable for every trial: NAME=VALUE", (), flag="--env"),
         Argument("key_file", Kind.TEXT, "a key instead of those of ~/.ssh/config", ""),
+        Argument("min_free_mb", Kind.NUMBER, "start trials with so much free there, MB; 256 by default",
+                 minimum=0),
+        Argument("scratch_limit_mb", Kind.NUMBER, "keep the scratch folder below, MB; 10000 by default",
+                 minimum=1),
         Argument("description", Kind.TEXT, "a line for the list", ""),
         Argument("use", Kind.FLAG, "run trials there from now on", False),
     ),

@@ -185,7 +185,8 @@ class SweepExecutor:
         return trial.record.id if trial and trial.record.sweep_id == self.record.id else 0
 
     async def _screen(self, candidate_id: str) -> Outcome:
-        asked = replace(self.request.screen, sweep_id=self.record.id)
+        may_fork = not self.request.plan.screen_decides
+        asked = replace(self.request.screen, sweep_id=self.record.id, may_fork=may_fork)
         trial = await run_scored(self.engine, self.known[candidate_id], asked)
         return outcomes.screened(trial.record)
 

@@ -36,6 +36,7 @@ class Job:
     needs_score: bool = True  # a verifier may only say whether it passed
     score_slot: int = 0  # of several arms, the one whose objective is the trial's score
     own_channel: bool = False  # the command is known to write the result file, so its output does not count
+    prefork: tuple[str, ...] = ()  # modules that a parent may have imported for it; empty: from nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Outcome:
     exit_code: int | None = None
     duration_s: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    forked: bool = False  # handed to a parent instead of being started from nothing
 
 
 @dataclass(frozen=True, slots=True)

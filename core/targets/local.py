@@ -14,6 +14,8 @@ from pathlib import Path
 
 from core.errors import StorageFault, TargetFault
 from core.targets.job import GRACE_S, Job, Outcome, TargetFacts
+from core.targets.parents import Parents
+from core.targets.prefork import IMPORT_WITHIN_S, Declined, declined_note
 from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
 from core.targets.staging import Stage, Staging
@@ -31,10 +33,13 @@ class LocalTarget:
 
     name = "local"
 
-    def __init__(self, staging: Staging, objective: Objective) -> None:
+    def __init__(
+        self, staging: Staging, objective: Objective, import_within_s: float = IMPORT_WITHIN_S
+    ) -> None:
         self._staging = staging
         self._objective = objective
         self._supervisor = SupervisorClient()
+        self._parents = Parents(import_within_s)
 
     def facts(self) -> TargetFacts:
         return local_facts()
@@ -59,17 +64,16 @@ class LocalTarget:
         if job.visits:
             stage.visits_file.write_text(job.visits)
         stdout, stderr = job.output_dir / "stdout", job.output_dir / "stderr"
-        reply = await self._supervisor.run(
-            {
-                "argv": list(job.command),
-                "cwd": str(stage.folders[0]),
-                "env": _environment(job, stage, nonce),
-                "wall_s": job.timeout_s,
-                "grace_s": GRACE_S,
-                "stdout": str(stdout),
-                "stderr": str(stderr),
-            }
-        )
+        request = {
+            "argv": list(job.command),
+            "cwd": str(stage.folders[0]),
+            "env": _environment(job, stage, nonce),
+            "wall_s": job.timeout_s,
+            "grace_s": GRACE_S,
+            "stdout": str(stdout),
+            "stderr": str(stderr),
+        }
+        reply, forked, notes = await self._reply(job, request)
         if "failure" in reply:
             raise _fault(job.command[0], reply, stage.folders[0])
         ended = _ended(reply)
@@ -84,9 +88,21 @@ class LocalTarget:
         )
         outcome = judge(asked, ended, stage.result_file, _text(stdout), _text(stderr))
         written = tuple(f"{name} was written into; the workspace's own is untouched" for name in polluted)
-        return replace(outcome, notes=outcome.notes + written)
+        return replace(outcome, notes=outcome.notes + written + notes, forked=forked)
+
+    async def _reply(self, job: Job, request: JsonObject) -> tuple[JsonObject, bool, tuple[str, ...]]:
+        """The supervisor's answer, whether the trial was forked, and what is to be noted of that."""
+        notes: tuple[str, ...] = ()
+        try:
+            reply = await self._parents.run(job.prefork, request)
+            if reply is not None:
+                return reply, True, ()
+        except Declined as declined:
+            notes = (plain(declined_note(str(declined))),)
+        return await self._supervisor.run(request), False, notes
 
     async def close(self) -> None:
+        await self._parents.close()
         await self._supervisor.close()
 
 

@@ -11,9 +11,13 @@ and one JSON object a line on stdout when a trial has ended and nothing of it is
 be killed after the trial's own one, and those that would not go), or {"id": 1, "failure": "reason",
 "stage": "scratch|spawn|lost"} when it could not be started or watched to its end.
 
+Started as `python supervisor.py --import SECONDS MODULE…` by the interpreter that the trials' commands mean,
+it first imports the modules and says {"ready": true}, or {"declined": "why"} and ends; its trials are forked
+with these modules loaded instead of executed (see `prefork.py`).
+
 When stdin closes (our starter ended, however), every trial is ended and the process exits. When this
 process or a watchdog is killed, its trials are ended and reported lost. Standard library only, in Python
-3.8's syntax, so that the three files can be sent to another machine as they are.
+3.8's syntax, so that the files can be sent to another machine as they are.
 """
 
 import contextlib
@@ -24,7 +28,7 @@ import signal
 import sys
 import time
 
-sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from capped_file import CHUNK_BYTES
 from watchdog import (
@@ -41,11 +45,16 @@ from watchdog import (
     wake_on_signals,
 )
 
+OURS = ("capped_file", "watchdog", "prefork", "imports", "forked")
+
 
 class Supervisor:
     """Forks a watchdog a request, and answers for those that cannot."""
 
-    def __init__(self):
+    def __init__(self, inbox=0, outbox=1, parent=None):
+        self.inbox = inbox
+        self.outbox = outbox
+        self.parent = parent
         self.watchdogs = {}  # process id: request id
         self.pid = os.getpid()
         self.wake = wake_on_signals()
@@ -55,12 +64,12 @@ class Supervisor:
         """Until stdin closes and nothing of any trial is left."""
         unfinished = b""
         while True:
-            ready, _, _ = select.select([0, self.wake], [], [])
+            ready, _, _ = select.select([self.inbox, self.wake], [], [])
             clear(self.wake)
             self.see_to_lost(self.reap())
-            if 0 not in ready:
+            if self.inbox not in ready:
                 continue
-            chunk = os.read(0, CHUNK_BYTES)
+            chunk = os.read(self.inbox, CHUNK_BYTES)
             if not chunk:
                 return self.end_all()
             *lines, unfinished = (unfinished + chunk).split(b"\n")
@@ -80,10 +89,10 @@ class Supervisor:
         try:
             pid = os.fork()
         except OSError as error:
-            answer(failure(request["id"], "spawn", error.strerror))
+            self.answer(failure(request["id"], "spawn", error.strerror))
         else:
             if pid == 0:
-                watchdog_process(request, self.pid)
+                self.watchdog_process(request)
             self.watchdogs[pid] = request["id"]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
@@ -114,7 +123,7 @@ class Supervisor:
             clear(self.wake)
             lost += self.reap()
         for request_id in lost:
-            answer(failure(request_id, "lost", "its watchdog was ended"))
+            self.answer(failure(request_id, "lost", "its watchdog was ended"))
 
     def end_all(self):
         """Our starter is gone: end every trial and wait until each watchdog has seen to it."""
@@ -125,42 +134,69 @@ class Supervisor:
                 select.select([self.wake], [], [], 1.0)
                 clear(self.wake)
 
+    def watchdog_process(self, request):
+        """In a forked child: supervise, answer, exit; a status above 0 makes the supervisor answer."""
+        status = 1
+        try:
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, self.inbox, inheritable=False)  # or the supervisor's input would outlive it
+            watchdog = Watchdog(request, self.pid, self.parent)
+            if os.getppid() != self.pid:
+                watchdog.cancel_asked = True
+            self.answer(watchdog.run())
+            status = 0
+        except Failed as failed:
+            self.answer(failure(request["id"], failed.stage, failed))
+            status = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(status)
 
-def watchdog_process(request, starter):
-    """In a forked child: supervise, answer, exit; a status above 0 makes the supervisor answer."""
-    status = 1
-    try:
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # or the supervisor's input would outlive it
-        watchdog = Watchdog(request, starter)
-        if os.getppid() != starter:
-            watchdog.cancel_asked = True
-        answer(watchdog.run())
-        status = 0
-    except Failed as failed:
-        answer(failure(request["id"], failed.stage, failed))
-        status = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(status)
+    def answer(self, reply):
+        """One line on the outbox; below PIPE_BUF, so that watchdogs may share the pipe."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.outbox, json.dumps(reply).encode() + b"\n")
 
 
 def failure(request_id, stage, reason):
     return {"id": request_id, "failure": str(reason)[:400], "stage": stage}
 
 
-def answer(reply):
-    """One line on stdout; below PIPE_BUF, so that watchdogs may share the pipe."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, json.dumps(reply).encode() + b"\n")
+def supervisor_with(within_s, modules):
+    """One whose trials are forked with these modules loaded; None, and that was said, when they cannot be."""
+    import forked
+    import imports
+    from prefork import Declined
+
+    inbox, outbox = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # what imports say is nobody's answer
+        os.dup2(null, standard)
+    os.close(null)
+    imports.forget_modules(OURS, [os.path.dirname(os.path.abspath(__file__))])
+    said = {"ready": True}
+    try:
+        imports.import_all(modules, within_s)
+    except Declined as declined:
+        said = {"declined": str(declined)}
+    parent = forked.Parent([inbox, outbox])
+    supervisor = Supervisor(inbox, outbox, parent)
+    supervisor.answer(said)
+    return supervisor if "ready" in said else None
 
 
 def main():
+    if sys.argv[1:2] == ["--import"]:
+        supervisor = supervisor_with(float(sys.argv[2]), sys.argv[3:])
+    else:
+        supervisor = Supervisor()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    Supervisor().serve()
+    if supervisor is not None:
+        supervisor.serve()
 
 
 if __name__ == "__main__":

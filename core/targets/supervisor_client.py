@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from core.errors import TargetFault
 from core.targets.job import GRACE_S
 from core.words import JsonObject
 
-_PROGRAM = Path(__file__).with_name("supervisor.py")
+PROGRAM = Path(__file__).with_name("supervisor.py")
 _AFTER_END_S = 30.0  # the supervisor's own bounds (grace, reaping) are well below this
 _ENDED: JsonObject = {"failure": "the supervisor process has ended", "stage": "lost"}
 
@@ -22,8 +23,10 @@ _ENDED: JsonObject = {"failure": "the supervisor process has ended", "stage": "l
 class SupervisorClient:
     """One supervisor process at a time; closing it ends every trial it still runs."""
 
-    def __init__(self) -> None:
-        self._connection: _Connection | None = None
+    def __init__(self, start: Callable[[], Awaitable[Connection]] | None = None) -> None:
+        """`start` makes a process that speaks as supervisor.py does; its exceptions are those of `run`."""
+        self._start = start or _started
+        self._connection: Connection | None = None
         self._starting = asyncio.Lock()
 
     async def run(self, request: JsonObject) -> JsonObject:
@@ -35,11 +38,11 @@ class SupervisorClient:
         connection = await self._connected()
         return await connection.ask(request)
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> Connection:
         async with self._starting:
             if self._connection is None or self._connection.ended:
                 await self._leave()
-                self._connection = await _started()
+                self._connection = await self._start()
             return self._connection
 
     async def _leave(self) -> None:
@@ -53,16 +56,16 @@ class SupervisorClient:
             await self._leave()
 
 
-async def _started() -> _Connection:
+async def _started() -> Connection:
     utf8 = int(sys.getfilesystemencoding() == "utf-8")  # file names are to mean the same to both
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", "-X", f"utf8={utf8}", str(_PROGRAM),
+            sys.executable, "-I", "-S", "-X", f"utf8={utf8}", str(PROGRAM),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise TargetFault("spawn", f"no process can be started: {error.strerror}") from None
-    return _Connection(process)
+    return Connection(process)
 
 
 def _has_ended(child: int) -> bool:
@@ -75,7 +78,7 @@ def _has_ended(child: int) -> bool:
         return True
 
 
-class _Connection:
+class Connection:
     """A running supervisor and who waits for its answers."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:

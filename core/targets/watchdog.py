@@ -1,6 +1,6 @@
 """The process that watches one trial from outside: its output, its deadline, and that nothing of it stays.
 
-Imported by `supervisor.py` alone, which stands beside it and forks one watchdog a trial. Standard library
+Imported by `supervisor.py`, which stands beside it and forks one watchdog a trial. Standard library
 only and Python 3.8's syntax, like that file.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from core.targets.capped_file import CappedFile, drain, pump
+    from core.targets.forked import Parent
 
     Request = dict[str, Any]
     Reply = dict[str, Any]
@@ -47,11 +48,15 @@ class Failed(Exception):
 
 
 class Watchdog:
-    """Supervises one trial from outside its process group until nothing of it is left."""
+    """Supervises one trial from outside its process group until nothing of it is left.
 
-    def __init__(self, request: Request, starter: int) -> None:
+    With a `parent`, whose child the watchdog itself is, the trial is forked with what that has imported.
+    """
+
+    def __init__(self, request: Request, starter: int, parent: Parent | None = None) -> None:
         self.request = request
         self.starter = starter
+        self.parent = parent
         self.deadline: float = time.monotonic() + request["wall_s"]
         self.kill_from: float | None = None  # when asking to end turns into killing
         self.ended_by = "itself"
@@ -151,6 +156,8 @@ class Watchdog:
             stage = "scratch"
             os.chdir(self.request["cwd"])
             stage = "spawn"
+            if self.parent is not None:
+                self.parent.become(self.request["argv"], self.request["env"])
             os.execvpe(self.request["argv"][0], self.request["argv"], self.request["env"])
         except BaseException as error:
             reason = getattr(error, "strerror", None) or str(error)

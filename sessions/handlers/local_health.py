@@ -33,6 +33,8 @@ async def local_health(timeout_s: float, gpu_needed: bool) -> JsonObject:
         "stage": "gpu" if failed else None,
         "failure_stage": "gpu" if failed else None,
         "reason": trouble if failed else "",
+        "cached": False,
+        "age_s": None,
         "stages": [stage],
         "gpus": gpus,
         "processes": [],

@@ -9,9 +9,17 @@ from pathlib import Path
 from core.errors import ArgumentFault
 from core.operations.declaration import Answer
 from core.targets.ssh.address import SCHEME
-from core.targets.ssh.health import CHECKED, MEGABYTE, Wanted, check_host
-from core.targets.ssh.host import SshHost, target_name
-from core.targets.ssh.places import FOREIGN_PREFIX, Place, by_address, foreign_place
+from core.targets.ssh.health import CHECKED, Health, Wanted, check_host
+from core.targets.ssh.health_cache import HealthCache, cache_folder
+from core.targets.ssh.host import MEGABYTE, SshHost, target_name
+from core.targets.ssh.places import (
+    FOREIGN_PREFIX,
+    MIN_FREE_MB,
+    SCRATCH_LIMIT_MB,
+    Place,
+    by_address,
+    foreign_place,
+)
 from core.targets.ssh.places_file import add_place, choose, remove_place, targets_file, use_place
 from core.targets.ssh.places_toml import read_places
 from core.words import JsonObject
@@ -34,9 +42,18 @@ async def remote_health_check(caller: Caller, arguments: JsonObject) -> Answer:
         needed = arguments["require_gpu"] and arguments["check_local_cuda"]
         content = await local_health(arguments["timeout_seconds"], needed)
     else:
-        wanted = Wanted(arguments["timeout_seconds"], arguments["min_free_mb"], arguments["require_gpu"])
-        content = (await check_host(place, wanted, caller.ask_host_key)).json
+        content = (await _health_of(place, caller, arguments)).json
     return Answer(content, 0 if content["status"] == "ok" else 3)
+
+
+async def _health_of(place: Place, caller: Caller, arguments: JsonObject) -> Health:
+    healthy = HealthCache(cache_folder(os.environ))
+    free_mb = _given(arguments["min_free_mb"], place.min_free_mb)
+    wanted = Wanted(arguments["timeout_seconds"], free_mb, arguments["require_gpu"])
+    known = healthy.fresh(place) if arguments["cached"] else None
+    if known and known.free_mb >= free_mb and (known.gpus or not wanted.require_gpu):
+        return Health.remembered(target_name(place), known)
+    return await check_host(place, wanted, caller.ask_host_key, healthy)
 
 
 async def check_target(caller: Caller, arguments: JsonObject) -> Answer:
@@ -65,6 +82,8 @@ async def add_target(caller: Caller, arguments: JsonObject) -> Answer:
         wrapper=_words(arguments["wrapper"]), environment=dict(map(_variable, arguments["variables"])),
         description=arguments["description"],
         key_file=home_expanded(arguments["key_file"]) if arguments["key_file"] else None,
+        min_free_mb=_given(arguments["min_free_mb"], MIN_FREE_MB),
+        scratch_limit_mb=_given(arguments["scratch_limit_mb"], SCRATCH_LIMIT_MB),
     )  # fmt: skip
     path = targets_file(os.environ)
     add_place(path, place)
@@ -120,7 +139,7 @@ def _listing(path: Path, outcome: str, name: str) -> Answer:
     meant = choose("", os.environ, path)
     rows = [
         {
-            "name": place.name, "host": place.address.label if place.address else "", "gpu": place.gpu,
+            "name": place.name, "host": place.address.without_user if place.address else "", "gpu": place.gpu,
             "description": place.description, "in_use": place.name == places.used,
         }
         for place in places.by_name.values()
@@ -134,6 +153,10 @@ def _needed(arguments: JsonObject, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise ArgumentFault(f"the {name} is missing", "see: kerneldeck target --help")
     return value
+
+
+def _given(value: float | None, usual: float) -> float:
+    return usual if value is None else float(value)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ class Proxy:
     target_port: int
     delay_s: float = 0.0  # each way
     cut_after_up: int | None = None  # bytes from the client, over all connections
+    only_once: bool = False  # after such a cut new connections pass
+    down: bool = False  # who connects is turned away at once
     port: int = 0
     up_bytes: int = 0
     down_bytes: int = 0
@@ -43,6 +45,9 @@ class Proxy:
         self._server_spoke = True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.down:
+            writer.transport.abort()
+            return
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
         except OSError:
@@ -79,6 +84,8 @@ class Proxy:
                 keep = self.cut_after_up
                 self.cut_after_up = max(0, keep - len(piece))
                 if len(piece) > keep:
+                    if self.only_once:
+                        self.cut_after_up = None
                     writer.write(piece[:keep])
                     with suppress(OSError):
                         await writer.drain()

@@ -78,7 +78,8 @@ def serving(
     keys = folder / "authorized_keys"
     keys.write_text("".join(key.with_suffix(".pub").read_text() for key in authorized))
     config, log = folder / "sshd_config", folder / "sshd.log"
-    config.write_text("\n".join([*options, *_usual(port, host_key, keys, home)]) + "\n")
+    lines = [_with_own_locks(option, home) for option in (*options, *_usual(port, host_key, keys, home))]
+    config.write_text("\n".join(lines) + "\n")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where a privileged sshd locks itself in before a login
     with log.open("wb") as told:
@@ -91,6 +92,11 @@ def serving(
         yield Server(port, process.pid, host_key, home, log)
     finally:
         _end(process)
+
+
+def _with_own_locks(option: str, home: Path) -> str:
+    """No test waits for the trials of another."""
+    return f"{option} KERNELDECK_LOCK_FOLDER={home}/locks" if option.startswith("SetEnv ") else option
 
 
 def _usual(port: int, host_key: Path, authorized_keys: Path, home: Path) -> list[str]:
@@ -108,7 +114,7 @@ def _usual(port: int, host_key: Path, authorized_keys: Path, home: Path) -> list
         "PermitUserRC no",
         "PrintMotd no",
         "LogLevel VERBOSE",
-        f"SetEnv HOME={home}",
+        f"SetEnv HOME={home} KERNELDECK_LOCK_FOLDER={home.parent / 'locks'}",  # else all tests share a lock
     ]
 
 

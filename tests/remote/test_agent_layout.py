@@ -82,7 +82,7 @@ def test_what_became_of_a_protected_file_is_told_in_the_local_targets_words(tmp_
     async def main() -> None:
         async with agent(tmp_path / "s") as there:
             contents = WorkspaceContents(workspace.kept)
-            tree = Layouts(workspace.materials, contents).tree(mutable)
+            tree = Layouts(workspace.materials, contents).trees([mutable])[0]
             trials = RemoteTrials(there.link, RemoteSync(there.link, contents))
             trial = RemoteTrial(("python3", "k.py"), 30.0, (tree,), NONCE, path_first=PYTHON_FOLDER)
             collected = await trials.run(trial, tmp_path / "out")
@@ -108,7 +108,7 @@ def test_a_layout_holds_the_files_of_a_local_staging_folder(tmp_path: Path) -> N
     async def main() -> None:
         async with agent(tmp_path / "s") as there:
             contents = WorkspaceContents(workspace.kept)
-            tree = Layouts(workspace.materials, contents).tree(mutable)
+            tree = Layouts(workspace.materials, contents).trees([mutable])[0]
             trials = RemoteTrials(there.link, RemoteSync(there.link, contents))
             line = 'x=0; [ -x "$f" ] && x=1; echo "$x ${f#./} $(wc -c < "$f")"'
             script = f"find . -type f | while read f; do {line}; done"

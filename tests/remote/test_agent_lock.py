@@ -99,7 +99,7 @@ def test_who_waits_can_be_cancelled(tmp_path: Path) -> None:
 
 def test_a_process_that_still_runs_keeps_it_and_its_end_frees_it(tmp_path: Path) -> None:
     """The watchdog is killed and a daemon of the trial, which hides from everybody, lives on."""
-    hidden = 'exec env -i setsid sh -c \'echo $$ > "$0"; exec sleep 600\' "$PIDS"'
+    hidden = 'exec env -i setsid sh -c \'cd /; echo $$ > "$0"; exec sleep 600\' "$PIDS"'
 
     async def main() -> None:
         async with agent(tmp_path / "s") as there:

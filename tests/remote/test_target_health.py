@@ -111,6 +111,14 @@ def test_the_chosen_card_is_the_one_that_a_trial_sees(far_with: FarWith, tmp_pat
     assert fault["code"] == "target.gpu" and "has no GPU 9" in fault["sentence"]
 
 
+def test_of_several_cards_a_trial_sees_the_first_when_none_is_named(
+    far_with: FarWith, tmp_path: Path
+) -> None:
+    far = far_with(printing(tmp_path, EIGHT))
+    far.deck.kernel('score=5; test "$CUDA_VISIBLE_DEVICES" = ' + UUID.format(0) + " || score=6")
+    assert far.deck.json("run", env=far.env)["score"] == 5
+
+
 def test_too_little_space_is_a_fault_of_the_disk(far_with: FarWith, tmp_path: Path) -> None:
     far = far_with(printing(tmp_path, ROW.format(0, 0, 1)))
     health = far.deck.json("health", "--min-free-mb", "1e12", env=far.env, code=3)

@@ -18,7 +18,8 @@ from core.targets.supervisor_client import SupervisorClient
 from core.words import JsonObject, Status
 from tests.targets.bench import REPO, SCORE, Bench
 
-FILES = [REPO / "core" / "targets" / name for name in ("supervisor.py", "watchdog.py", "capped_file.py")]
+PARTS = ("supervisor", "watchdog", "capped_file", "prefork", "imports", "forked")
+FILES = [REPO / "core" / "targets" / f"{name}.py" for name in PARTS]
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
 import re
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 from core.errors import ArgumentFault
@@ -26,13 +30,34 @@ class Address:
 
     @property
     def label(self) -> str:
-        """The address without its user, as records may keep it."""
-        return str(Address(self.host, "", self.port))
+        """The address as records may keep it: without its user, and in digits only as a name made of them."""
+        return str(Address(self.name, "", self.port))
 
     @property
     def name(self) -> str:
-        """How the user calls it; the only name that sentences show."""
-        return self.host
+        """How the user calls it; the only name that sentences show. The same digits give the same name."""
+        if not self.is_in_digits:
+            return self.host
+        return f"host-{hashlib.sha256(self.host.lower().encode()).hexdigest()[:6]}"
+
+    @property
+    def without_user(self) -> str:
+        """For the user's own terminal."""
+        return str(Address(self.host, "", self.port))
+
+    @property
+    def by_hand(self) -> str:
+        """The word for an ssh command that a sentence proposes."""
+        return "HOST" if self.is_in_digits else self.host
+
+    @property
+    def is_in_digits(self) -> bool:
+        """Whether it says where the machine stands in the network, and is no name for it."""
+        for reads in (ipaddress.ip_address, socket.inet_aton):  # the second takes short forms too
+            with suppress(ValueError, OSError):
+                reads(self.host.partition("%")[0])
+                return True
+        return False
 
 
 def parse_address(text: str) -> Address:

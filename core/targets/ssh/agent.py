@@ -2,7 +2,8 @@
 
 Requests (see `wire` for frames) and their answers, which carry the request's `id` as `re`:
 
-    hello    protocol, silence_s, locks       who and where we are; fault in stage scratch
+    hello    protocol, silence_s, locks,      who and where we are; fault in stage scratch. The scratch
+             limit_bytes, young_s             folder is kept below the limit from now on; 0 for none
     facts    env, path_first, smi, deadline_s processor, system, toolchain, GPUs
     gpus     smi, deadline_s, gpu             samples of the GPUs, and who computes there
     manifest files, folders                   id, and the contents that are missing
@@ -35,11 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from core.targets.ssh import agent_facts, agent_gpu, agent_scratch
+    from core.targets.ssh import agent_facts, agent_gpu, agent_quota, agent_scratch
     from core.targets.ssh import agent_trials as trials
     from core.targets.ssh.agent_errands import Errand, fault_answer
     from core.targets.ssh.agent_lock import default_folder
     from core.targets.ssh.agent_outbox import Outbox
+    from core.targets.ssh.agent_prefork import Parents, parent_main
     from core.targets.ssh.agent_runs import Runs, environment
     from core.targets.ssh.agent_store import Manifests, Store, Stream
     from core.targets.ssh.wire import PROTOCOL, Fault, Json, NoFrame, Unframer, frame
@@ -47,11 +49,13 @@ if TYPE_CHECKING:
 else:
     import agent_facts
     import agent_gpu
+    import agent_quota
     import agent_scratch
     import agent_trials as trials
     from agent_errands import Errand, fault_answer
     from agent_lock import default_folder
     from agent_outbox import Outbox
+    from agent_prefork import Parents, parent_main
     from agent_runs import Runs, environment
     from agent_store import Manifests, Store, Stream
     from watchdog import clear, wake_on_signals
@@ -67,7 +71,7 @@ _BEFORE_HELLO = ("hello", "ping", "facts", "gpus")
 class Agent:
     """One client's agent; everything it waits for is a descriptor."""
 
-    def __init__(self, root: str, inbox: int, outbox: Outbox, umask: int) -> None:
+    def __init__(self, root: str, inbox: int, outbox: Outbox, umask: int, parents: Parents) -> None:
         self.root = root
         self.inbox = inbox
         self.outbox = outbox
@@ -76,9 +80,10 @@ class Agent:
         self.heard = time.monotonic()
         self.greeted = False
         self.store = Store()
+        self.store.make_room = self._make_room
         self.manifests = Manifests()
         self.streams: dict[int, Stream | None] = {}
-        self.runs = Runs(self.store, self.manifests, self.outbox, umask)
+        self.runs = Runs(self.store, self.manifests, self.outbox, umask, parents)
         self.errands: dict[int, Errand] = {}
         self.wake = wake_on_signals()
 
@@ -91,6 +96,7 @@ class Agent:
     def _turn(self) -> bool:
         now = time.monotonic()
         limits = [self.heard + self.silence_s, *(errand.until for errand in self.errands.values())]
+        limits += self.runs.parents.limits()
         watched = [self.inbox, self.wake, *self.errands, *self.runs.descriptors()]
         writing = [self.outbox.descriptor] if self.outbox else []
         ready, writable, _ = select.select(watched, writing, [], max(0.0, min(limits) - now))
@@ -153,10 +159,13 @@ class Agent:
             raise Fault("shell", words, "use the same version of Kerneldeck for all that talk to this agent")
         self.silence_s = max(0.1, float(header["silence_s"]))
         self.runs.locks = header["locks"] or default_folder()
-        agent_scratch.open_scratch(self.root)
+        agent_scratch.open_scratch(self.root, self._make_room)
         restarted = _note_boot()
         swept = trials.sweep()
         self.greeted = True
+        limit_bytes = int(header["limit_bytes"])
+        if limit_bytes and agent_quota.is_due(limit_bytes):
+            agent_quota.tend_in_background(limit_bytes, float(header["young_s"]))
         return {
             "protocol": PROTOCOL,
             "python": platform.python_version(),
@@ -210,11 +219,21 @@ class Agent:
     def _manifest(self, header: Json, _: bytes) -> Json:
         """Keep the list; which of its contents are missing, when there is room for them."""
         manifest = {"files": header["files"], "folders": header["folders"]}
-        id_ = self.manifests.put(manifest)
         sizes = {sha256: size for _, sha256, size, _ in manifest["files"]}
+        self.store.referred = set(sizes)
+        id_ = self.manifests.put(manifest)
         missing = self.store.missing(sizes)
-        agent_scratch.need_room(sum(sizes[sha256] for sha256 in missing), len(missing))
+        needed_bytes = sum(sizes[sha256] for sha256 in missing)
+        try:
+            agent_scratch.need_room(needed_bytes, len(missing))
+        except Fault:
+            if not self._make_room(needed_bytes):
+                raise
+            agent_scratch.need_room(needed_bytes, len(missing))
         return {"manifest": id_, "missing": missing}
+
+    def _make_room(self, needed_bytes: int) -> int:
+        return agent_quota.make_room(needed_bytes, self.store.referred)
 
     def _put(self, header: Json, body: bytes) -> Json | None:
         """After a fault the rest of the stream is passed over: the client reads of it while it sends."""
@@ -231,16 +250,24 @@ class Agent:
             del self.streams[request_id]
             if stream is not None:
                 stream.abandon()
+                self._note_put()
                 return {"stored": stream.stored}
         return None
 
+    def _note_put(self) -> None:
+        agent_quota.note_put(self.store.put_bytes)
+        self.store.put_bytes = 0
+
     def leave(self) -> None:
         """What is unfinished is dropped; trials go on without us."""
+        if self.greeted:
+            self._note_put()
         for stream in self.streams.values():
             if stream is not None:
                 stream.abandon()
         for errand in self.errands.values():
             errand.end()
+        self.runs.parents.leave()
 
 
 def _reap() -> None:
@@ -276,8 +303,16 @@ def _keep_bundle(bundle: bytes, sha256: str) -> None:
             os.rename(name + ".tmp", name)
 
 
+def _open_bundle(bundle: bytes, sha256: str) -> int:
+    """For a parent, which is to be what we are."""
+    _keep_bundle(bundle, sha256)
+    return os.open(f"agent-{sha256}", os.O_RDONLY)
+
+
 def main(loaded: dict[str, Any]) -> None:
-    """Called by the boot program with the scratch folder, the bundle and its hash."""
+    """Called by the boot program with the scratch folder, the bundle and its hash, or in a parent."""
+    if "PARENT" in loaded:
+        parent_main([name for name, _ in loaded["SOURCES"]], loaded["PARENT"])
     for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     umask = os.umask(0o077)
@@ -285,7 +320,8 @@ def main(loaded: dict[str, Any]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)  # only frames go to the client
-    agent = Agent(os.fsdecode(loaded["ROOT"]), inbox, Outbox(written), umask)
+    parents = Parents(lambda: _open_bundle(loaded["BUNDLE"], loaded["SHA"]))
+    agent = Agent(os.fsdecode(loaded["ROOT"]), inbox, Outbox(written), umask, parents)
     agent.serve()
     agent.leave()
     if agent.greeted:

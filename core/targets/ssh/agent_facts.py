@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from core.targets.remove_tree import remove_tree
     from core.targets.ssh import agent_trials as trials
     from core.targets.ssh.agent_gpu import ask, gpus
+    from core.targets.ssh.agent_quota import blobs
     from core.targets.ssh.agent_scratch import room
+    from core.targets.ssh.agent_store import mark_cleaned
     from core.targets.ssh.wire import Fault, Json
 else:
     import agent_trials as trials
     from agent_gpu import ask, gpus
+    from agent_quota import blobs
     from agent_scratch import room
+    from agent_store import mark_cleaned
     from remove_tree import remove_tree
     from wire import Fault
 
@@ -33,7 +37,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,38}")
 
 
 def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
-    """Processor, system, the versions of `python3` and `cc` as a trial finds them, and the GPUs' names."""
+    """Processor, system, the versions of `python3` and `cc` as a trial finds them, and the GPUs."""
     answer: Json = {
         "cpu": _cpu_model(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -45,8 +49,7 @@ def facts(env: dict[str, str], smi: str, deadline_s: float) -> Json:
     }
     if smi:
         try:
-            found = gpus(smi, deadline_s)["gpus"]
-            answer["gpus"] = [{key: gpu[key] for key in ("index", "name", "uuid", "driver")} for gpu in found]
+            answer["gpus"] = gpus(smi, deadline_s)["gpus"]
         except Fault as fault:
             answer["no_gpus_because"] = fault.sentence
     return answer
@@ -87,7 +90,7 @@ def _cpu_model() -> str:
 
 def kept() -> Json:
     """Bytes and files of the blobs, how many trials lie here in which state, and what is free."""
-    sizes = [size for _, _, size in _blobs()]
+    sizes = [each.size for each in blobs()]
     states = [row["state"] for row in trials.listing()]
     counted = {state: states.count(state) for state in sorted(set(states))}
     return {"blob_bytes": sum(sizes), "blob_files": len(sizes), "trials": counted, "room": room()}
@@ -102,14 +105,14 @@ def clean(most_bytes: int, trials_older_than_s: float) -> Json:
     for row in trials.listing():
         if row["state"] != "running" and row["age_s"] >= trials_older_than_s:
             trials.forget(row["trial"])
-    found = sorted(_blobs())
-    left = sum(size for _, _, size in found)
-    for _, path, size in found:
+    found = sorted(blobs(), key=lambda one: one.order)
+    left = sum(each.size for each in found)
+    for each in found:
         if left <= most_bytes:
             break
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-            left -= size
+        if each.remove():
+            left -= each.size
+    mark_cleaned()
     return {"before": before, "after": kept()}
 
 
@@ -119,13 +122,5 @@ def drop_blobs() -> None:
         for name in os.listdir(folder):
             with suppress(OSError):
                 remove_tree(Path(f"{folder}/{name}"))
-
-
-def _blobs() -> list[tuple[float, str, int]]:
-    found = []
-    for folder, _, names in os.walk("blobs"):
-        for name in names:
-            with suppress(FileNotFoundError):
-                status = os.lstat(f"{folder}/{name}")
-                found.append((max(status.st_mtime, status.st_ctime), f"{folder}/{name}", status.st_size))
-    return found
+    with suppress(OSError):
+        os.unlink("held")

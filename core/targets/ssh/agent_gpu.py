@@ -36,6 +36,7 @@ _NUMBERS = {
     "most_sm_clock_mhz": "clocks.max.sm",
     "utilization_percent": "utilization.gpu",
 }
+_LOST = ("GPU is lost", "requires reset")  # what nvidia-smi writes in place of such a card's values
 _THROTTLE = "clocks_throttle_reasons.active"
 _REASONS = {
     0x1: "idle", 0x2: "clocks setting", 0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost",
@@ -126,6 +127,9 @@ def _row(line: str) -> dict[str, Value] | None:
     row: dict[str, Value] = dict(zip(_WORDS, values))
     row.update(zip(_NUMBERS, map(_number, values[len(_WORDS) :])))
     row["throttle_reasons"] = _reasons(values[-1])
+    lost = next((value[:80] for value in values if any(word in value for word in _LOST)), "")
+    if lost:
+        row["lost"] = lost
     return row
 
 

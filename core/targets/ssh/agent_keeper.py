@@ -15,7 +15,6 @@ import resource
 import secrets
 import select
 import signal
-import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from core.targets.capped_file import pump
+    from core.targets.forked import Parent
+    from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors
     from core.targets.ssh.agent_gpu import used_by
     from core.targets.ssh.agent_lock import Lock
@@ -46,17 +47,21 @@ else:
     from agent_scratch import fault_of
     from agent_tree import Tree
     from capped_file import pump
+    from remove_tree import remove_tree
     from watchdog import LONGEST_WAIT_S, PR_SET_CHILD_SUBREAPER, Failed, Watchdog, clear, prctl
     from wire import Fault
 
 RESERVED_BYTES = 64 << 10
+SPARE, UNFIT = "spare", "unfit"
 
 
 class DetachedWatchdog(Watchdog):
     """A watchdog that whoever starts it may leave; agents come and go at its doors."""
 
-    def __init__(self, request: Json, doors: Doors, head_bytes: int, cpu_s: float | None) -> None:
-        super().__init__(request, os.getppid())
+    def __init__(
+        self, request: Json, doors: Doors, head_bytes: int, cpu_s: float | None, parent: Parent | None
+    ) -> None:
+        super().__init__(request, os.getppid(), parent)
         self.doors = doors
         self.head_bytes = head_bytes
         self.cpu_s = cpu_s
@@ -109,14 +114,20 @@ class DetachedWatchdog(Watchdog):
 
 
 class Keeper:
-    """One trial from its request to its outcome, in the folder `home` below the scratch folder."""
+    """One trial from its request to its outcome, in the folder `home` below the scratch folder.
 
-    def __init__(self, home: str, request: Json, trees: list[Tree], doors: Doors) -> None:
+    With a `parent`, whose child the keeper is, the trial is forked.
+    """
+
+    def __init__(
+        self, home: str, request: Json, trees: list[Tree], doors: Doors, parent: Parent | None = None
+    ) -> None:
         self.home = home
         self.work = f"{home}/work"
         self.request = request
         self.trees = trees
         self.doors = doors
+        self.parent = parent
         self.folders = [secrets.token_hex(4) for _ in trees]
         self.lock: Lock | None = None
         self.gpu: dict[str, Any] = {}
@@ -132,6 +143,7 @@ class Keeper:
             ended = self._watch()
             self._look_at_gpu("after")
             ended.update(self._found())
+            self._leave_spare(ended)
         except Failed as failed:
             ended = {"failure": str(failed)[:400], "stage": failed.stage}
         except Fault as fault:
@@ -140,7 +152,8 @@ class Keeper:
             if self.lock is not None:
                 self.lock.release()
         self._mark("total")
-        return {**ended, "gpu": self.gpu, "spent_s": self.spent_s}
+        started = {"forked": self.parent is not None, "note": self.request.get("note", "")}
+        return {**ended, **started, "gpu": self.gpu, "spent_s": self.spent_s}
 
     def _refused(self, fault: Fault) -> Json:
         if self.doors.cancelled or self.doors.lease_over:
@@ -156,7 +169,8 @@ class Keeper:
         try:
             os.mkdir(beside, 0o755)
             for tree, folder in zip(self.trees, self.folders):
-                tree.build(f"{beside}/{folder}")
+                if not (tree is self.trees[0] and self._renewed(tree, f"{beside}/{folder}")):
+                    tree.build(f"{beside}/{folder}")
             if self.request["visits"]:
                 with open(f"{beside}/visits", "x", encoding="utf-8") as file:
                     file.write(self.request["visits"])
@@ -164,6 +178,24 @@ class Keeper:
         except OSError as error:
             raise fault_of(error, "the trial could not be laid out") from None
         self._mark("laid_out")
+
+    def _renewed(self, tree: Tree, place: str) -> bool:
+        """Whether the tree that an earlier trial left us has become this one."""
+        try:
+            os.rename(f"{self.home}/{SPARE}", place)
+        except OSError:
+            return False
+        if tree.many and tree.renew(place):
+            return True
+        os.rename(place, f"{self.home}/{UNFIT}")
+        return False
+
+    def _leave_spare(self, ended: Json) -> None:
+        """The next trial may have what is left of a large tree, when nobody can still reach into it."""
+        reachable = ended["survivors"] or self.request["wrapper"] or self.request["wanted"]
+        if self.trees[0].many and not reachable:
+            with suppress(OSError):
+                os.rename(f"{self.work}/{self.folders[0]}", f"{self.home}/{SPARE}")
 
     def _take_lock(self) -> None:
         wanted = self.request["lock"]
@@ -200,7 +232,7 @@ class Keeper:
             "stderr": f"{self.home}/stderr",
         }
         cpu_s = self.request["cpu_s"]
-        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], cpu_s)
+        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], cpu_s, self.parent)
         reply = watchdog.run()
         self._mark("ended")
         if cpu_s is not None and reply["signal"] == signal.SIGXCPU:
@@ -267,13 +299,15 @@ def keeper_process(keeper: Keeper, door: socket.socket, alive: int, umask: int) 
     """In a forked child: leave the agent, keep the trial, tell the outcome, clear up, exit."""
     try:
         os.setsid()
-        _leave_everything({door.fileno(), alive})
+        kept = keeper.parent.kept if keeper.parent is not None else set()
+        leave_everything({door.fileno(), alive, *kept})
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         _reserve(keeper.home)
         os.umask(umask)
-        _write_outcome(keeper.home, _outcome_or_why(keeper))
+        write_outcome(keeper.home, _outcome_or_why(keeper))
         keeper.doors.close()
         _clear_up(keeper.home)
     finally:
@@ -287,8 +321,8 @@ def _outcome_or_why(keeper: Keeper) -> Json:
         return {"failure": f"its watchdog failed: {type(error).__name__}: {error}"[:400], "stage": "lost"}
 
 
-def _leave_everything(kept: set[int]) -> None:
-    """No descriptor of the agent's stays open in us: its channel ends with it."""
+def leave_everything(kept: set[int]) -> None:
+    """In a child of the agent: none of its descriptors stays open, so that its channel ends with it."""
     signal.set_wakeup_fd(-1)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -305,7 +339,7 @@ def _reserve(home: str) -> None:
         file.write(b" " * RESERVED_BYTES)
 
 
-def _write_outcome(home: str, outcome: Json) -> None:
+def write_outcome(home: str, outcome: Json) -> None:
     text = json.dumps(outcome).encode()
     descriptor = os.open(f"{home}/.outcome", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -321,8 +355,7 @@ def _write_outcome(home: str, outcome: Json) -> None:
 def _clear_up(home: str) -> None:
     from pathlib import Path
 
-    remove_tree = sys.modules["remove_tree"].remove_tree
-    for name in ("work", "work.part", "door"):
+    for name in ("work", "work.part", "door", UNFIT):
         with suppress(OSError):
             if os.path.lexists(f"{home}/{name}"):
                 remove_tree(Path(f"{home}/{name}"))

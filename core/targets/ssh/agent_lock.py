@@ -30,7 +30,13 @@ _NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 
 
 def default_folder() -> str:
-    """On a local disk: a lock on a network's file system may hold for one machine only, or not at all."""
+    """On a local disk: a lock on a network's file system may hold for one machine only, or not at all.
+
+    KERNELDECK_LOCK_FOLDER names another, for containers that share a GPU and not their /dev/shm.
+    """
+    named = os.environ.get("KERNELDECK_LOCK_FOLDER")
+    if named:
+        return named
     base = next((path for path in ("/dev/shm", "/var/tmp") if os.access(path, os.W_OK | os.X_OK)), "/tmp")
     return f"{base}/kerneldeck-{os.getuid()}"
 

@@ -3,7 +3,8 @@
 A run carries: trial (its id), trees [{base, set, drop, folders, protected, copied}], slots, inline
 [[sha256, length]] with the contents in the body, argv, wrapper, env, path_first, nonce, visits, wall_s,
 cpu_s, grace_s, head_bytes, lease_s, lock {name, wait_s, holder} or None, look {smi, deadline_s, gpu,
-before, after, refuse_busy} or None, wanted [names], forget [trials], about (said back in `trials`).
+before, after, refuse_busy} or None, wanted [names], forget [trials], about (said back in `trials`), prefork
+{modules, within_s} or None.
 
 Part of the agent's bundle: standard library only, Python 3.8's syntax.
 """
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
     from core.targets.ssh import agent_trials as trials
     from core.targets.ssh.agent_doors import CANCEL
     from core.targets.ssh.agent_outbox import Outbox
+    from core.targets.ssh.agent_prefork import Parents
     from core.targets.ssh.agent_store import Manifests, Store, check_manifest, check_names
-    from core.targets.ssh.agent_tree import Tree
     from core.targets.ssh.wire import MOST_BODY_BYTES, Fault, Json, frame, is_sha256
 else:
     import agent_trials as trials
     from agent_doors import CANCEL
     from agent_store import check_manifest, check_names
-    from agent_tree import Tree
     from wire import MOST_BODY_BYTES, Fault, frame, is_sha256
 
 _NUMBERS = ("wall_s", "grace_s", "lease_s")
@@ -51,38 +51,47 @@ class Watched:
 class Runs:
     """The trials whose outcome this agent's client waits for."""
 
-    def __init__(self, store: Store, manifests: Manifests, outbox: Outbox, umask: int) -> None:
+    def __init__(
+        self, store: Store, manifests: Manifests, outbox: Outbox, umask: int, parents: Parents
+    ) -> None:
         self.store = store
         self.manifests = manifests
         self.outbox = outbox
         self.umask = umask
+        self.parents = parents
         self.locks = ""
         self.watched: dict[int, Watched] = {}
         self.to_forget: set[str] = set()
 
     def descriptors(self) -> list[int]:
-        return list(self.watched)
+        return [*self.watched, *self.parents.descriptors()]
 
     def run(self, header: Json, body: bytes) -> Json | None:
         """Start the trial; {"need": ..} when contents or lists are missing, and nothing was started."""
         trial = header["trial"]
-        self.forget({"trials": header["forget"]}, b"")
+        for each in header["forget"]:
+            trials.home_of(each)
         if trials.state(trial) != "unknown":
+            self.forget({"trials": header["forget"]}, b"")
             return self.attach(header, body)  # asked a second time: the first answer was lost
         self._keep_inline(header["inline"], body)
         specs = [self._spec(tree) for tree in header["trees"]]
         need = self._need(header["trees"], specs)
         if need is not None:
+            self.forget({"trials": header["forget"]}, b"")
             return {"need": need}
-        trees = [Tree(self.store, spec) for spec in specs if spec is not None]
-        request = self._checked(header, len(trees))
+        request = self._checked({**header, "trees": specs}, len(specs))
         told = {
             "about": header["about"],
             "boot": trials.boot_id(),
             "began_s": time.time(),
             "wanted": len(header["wanted"]),
         }
-        self._watch(trial, trials.start(trial, request, trees, told, self.umask), header["id"])
+        begun, connection = trials.begin(trial, request, told, self.umask)
+        self._watch(trial, connection, header["id"])
+        trials.hand_on(header["forget"], trial)
+        self.parents.start(begun)
+        self.forget({"trials": header["forget"]}, b"")
         return None
 
     def _keep_inline(self, rows: list[list[object]], body: bytes) -> None:
@@ -115,6 +124,7 @@ class Runs:
     def _need(self, trees: list[Json], specs: list[Json | None]) -> Json | None:
         bases = [tree["base"] for tree, spec in zip(trees, specs) if spec is None]
         hashes = [row[1] for spec in specs if spec is not None for row in spec["files"]]
+        self.store.referred = set(hashes)
         missing = self.store.missing(hashes)
         return {"manifests": sorted(set(bases)), "blobs": missing} if bases or missing else None
 
@@ -167,6 +177,7 @@ class Runs:
             return {"running": False}
         try:
             connection.send(CANCEL)
+            self.parents.release(trials.home_of(trial))
         except OSError:
             return {"running": False}
         finally:
@@ -184,6 +195,7 @@ class Runs:
 
     def hear(self, ready: list[int]) -> None:
         """News of the watched trials go to whoever waits; a closed connection means an outcome."""
+        self.parents.hear(ready)
         for descriptor in [each for each in ready if each in self.watched]:
             watched = self.watched[descriptor]
             try:

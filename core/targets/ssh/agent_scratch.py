@@ -14,11 +14,15 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.targets.ssh.wire import Fault, Json
 else:
     from wire import Fault
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 FOLDERS = ("blobs", "manifests", "trials")
+PROBE_BYTES = 4096
 _OF_THE_DISK = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG,
      errno.ENOTDIR, errno.EMFILE, errno.ENFILE, errno.ESTALE}
@@ -27,8 +31,11 @@ _CLEAN = "run `kerneldeck target clean`, or name another scratch folder for this
 _OTHER = "name another scratch folder for this target"
 
 
-def open_scratch(root: str) -> None:
-    """Make `root` usable and the working folder; Fault in stage scratch says why it cannot be."""
+def open_scratch(root: str, make_room: Callable[[int], int]) -> None:
+    """Make `root` usable and the working folder; Fault in stage scratch says why it cannot be.
+
+    A full disk is tried once more after `make_room`, which says how many bytes it could free.
+    """
     root = os.path.abspath(root)
     try:
         _make(root)
@@ -37,7 +44,7 @@ def open_scratch(root: str) -> None:
         for folder in FOLDERS:
             if not os.path.isdir(folder) or os.path.islink(folder):
                 os.mkdir(folder, 0o700)
-        _probe()
+        _probe_twice(make_room)
     except FileExistsError as error:
         raise Fault("scratch", f"{root} cannot be used: {error.filename} is no folder", _OTHER) from None
     except OSError as error:
@@ -65,12 +72,21 @@ def _check_owner(root: str, status: os.stat_result) -> None:
         raise Fault("scratch", f"others may enter {root} (mode {mode:04o})", hint)
 
 
+def _probe_twice(make_room: Callable[[int], int]) -> None:
+    try:
+        _probe()
+    except OSError as error:
+        if error.errno not in FULL or not make_room(PROBE_BYTES):
+            raise
+        _probe()
+
+
 def _probe() -> None:
     """Write, flush, rename and remove a small file."""
     name = f".probe-{os.getpid()}"
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        if os.write(descriptor, b"\0" * 4096) != 4096:
+        if os.write(descriptor, b"\0" * PROBE_BYTES) != PROBE_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
         os.rename(name, name + "-2")

@@ -3,7 +3,7 @@
 Part of the agent's bundle: standard library only, Python 3.8's syntax.
 """
 # Started once a connection, on Python 3.8 too: no pathlib.
-# ruff: noqa: PTH103, PTH104, PTH108, PTH113, PTH120, PTH123
+# ruff: noqa: PTH101, PTH103, PTH104, PTH108, PTH116, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -11,43 +11,64 @@ import hashlib
 import json
 import os
 import secrets
+import stat
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import IO, Any
 
-    from core.targets.ssh.agent_scratch import fault_of
+    from core.targets.ssh.agent_scratch import FULL, fault_of
     from core.targets.ssh.wire import Fault, Json, is_sha256, safe_name
 
     Rows = list[list[Any]]
 else:
-    from agent_scratch import fault_of
+    from agent_scratch import FULL, fault_of
     from wire import Fault, is_sha256, safe_name
 
 CHUNK_BYTES = 1 << 20
+LOOKED_AT_AGAIN_AFTER_S = 300.0
+CLEANED = "cleaned"
 
 
 class Store:
-    """The blobs, read-only files under their hash; a content under its final name is whole and right."""
+    """The blobs, read-only files under their hash; a content under its final name is whole and right.
+
+    `referred` are the hashes that our client named last. A content that is used is marked so every few
+    minutes, by the time of its last change of state: its own time tells whether a trial wrote into it.
+    """
 
     def __init__(self) -> None:
         self.present: set[str] = set()
+        self.referred: set[str] = set()
+        self.put_bytes = 0
+        self.make_room: Callable[[int], int] = lambda _: 0
+        self._believed_until = 0.0
+        self._cleaned_ns = 0
 
     def path(self, sha256: str) -> str:
         return f"blobs/{sha256[:2]}/{sha256}"
 
     def missing(self, hashes: Iterable[str]) -> list[str]:
+        self._forget_what_may_be_gone()
         lacking = []
         for sha256 in dict.fromkeys(hashes):
             if sha256 in self.present:
                 continue
-            if os.path.isfile(self.path(sha256)):
+            if _used(self.path(sha256)):
                 self.present.add(sha256)
             else:
                 lacking.append(sha256)
         return lacking
+
+    def _forget_what_may_be_gone(self) -> None:
+        now = time.monotonic()
+        cleaned_ns = _cleaned_ns()
+        if now >= self._believed_until or cleaned_ns != self._cleaned_ns:
+            self.present.clear()
+            self._believed_until, self._cleaned_ns = now + LOOKED_AT_AGAIN_AFTER_S, cleaned_ns
 
     def put(self, sha256: str, content: bytes) -> None:
         """Keep a whole content; Fault when it is not what its hash says."""
@@ -62,6 +83,32 @@ class Store:
             os.unlink(self.path(sha256))
 
 
+def _used(path: str) -> bool:
+    """Whether the content is there; from now on it has been used just now."""
+    try:
+        status = os.stat(path)
+        if time.time() - status.st_ctime > LOOKED_AT_AGAIN_AFTER_S:
+            os.chmod(path, stat.S_IMODE(status.st_mode))
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode)
+
+
+def mark_cleaned() -> None:
+    """Contents were removed: every agent looks again before it relies on one."""
+    now_ns = time.time_ns()
+    with suppress(OSError):
+        os.close(os.open(CLEANED, os.O_WRONLY | os.O_CREAT, 0o600))
+        os.utime(CLEANED, ns=(now_ns, now_ns))
+
+
+def _cleaned_ns() -> int:
+    try:
+        return os.stat(CLEANED).st_mtime_ns
+    except OSError:
+        return 0
+
+
 class Incoming:
     """One content on its way in: hashed while it is written beside, renamed when it is right."""
 
@@ -74,17 +121,33 @@ class Incoming:
         self.taken = 0
         self.hash = hashlib.sha256()
         self.beside = f"blobs/.tmp-{os.getpid()}-{secrets.token_hex(8)}"
-        self.file: IO[bytes] | None = _opened(self.beside)
+        self.made_room = False
+        self.file: IO[bytes] | None = None
+        store.referred.add(sha256)
+        while self.file is None:
+            try:
+                self.file = open(self.beside, "xb", buffering=0)  # noqa: SIM115
+            except OSError as error:
+                self._make_room_or_refuse(error)
 
     def write(self, piece: bytes) -> None:
         assert self.file is not None
-        try:
-            self.file.write(piece)
-        except OSError as error:
-            self.abandon()
-            raise fault_of(error, "the scratch folder did not take a file") from None
+        left = memoryview(piece)
+        while left:
+            try:
+                left = left[self.file.write(left) or 0 :]  # a full disk may take a part
+            except OSError as error:
+                self._make_room_or_refuse(error)
         self.hash.update(piece)
         self.taken += len(piece)
+
+    def _make_room_or_refuse(self, error: OSError) -> None:
+        """Once for a content a full disk is cleaned and tried again."""
+        if error.errno in FULL and not self.made_room and self.store.make_room(self.size - self.taken):
+            self.made_room = True
+            return
+        self.abandon()
+        raise fault_of(error, "the scratch folder did not take a file") from None
 
     def finish(self) -> None:
         assert self.file is not None
@@ -103,6 +166,7 @@ class Incoming:
             self.abandon()
             raise fault_of(error, "the scratch folder did not take a file") from None
         self.store.present.add(self.sha256)
+        self.store.put_bytes += self.size
 
     def abandon(self) -> None:
         if self.file is not None:
@@ -111,13 +175,6 @@ class Incoming:
             self.file = None
         with suppress(OSError):
             os.unlink(self.beside)
-
-
-def _opened(path: str) -> IO[bytes]:
-    try:
-        return open(path, "xb", buffering=0)
-    except OSError as error:
-        raise fault_of(error, "the scratch folder did not take a file") from None
 
 
 class Stream:

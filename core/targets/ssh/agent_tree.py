@@ -10,20 +10,23 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from core.targets.regular_file import NotRegular
+    from core.targets.regular_file import NotRegular, read_regular
+    from core.targets.ssh.agent_spare import files_kept, names_inside
     from core.targets.ssh.agent_store import CHUNK_BYTES, Store
     from core.targets.ssh.wire import Fault, Json
 
     Rows = list[list[Any]]
     Identity = tuple[int, int]
 else:
+    from agent_spare import files_kept, names_inside
     from agent_store import CHUNK_BYTES
-    from regular_file import NotRegular
+    from regular_file import NotRegular, read_regular
     from wire import Fault
 
 LINK_FROM_BYTES = 1 << 20
@@ -43,6 +46,7 @@ class Tree:
         self.folders: list[str] = spec["folders"]
         self.protected: set[str] = set(spec["protected"])
         self.copied: set[str] = set(spec["copied"]) | self.protected
+        self.many = len(self.files) > LINK_FROM_FILES
         self.lent: dict[str, tuple[str, str, Identity]] = {}
 
     def build(self, folder: str) -> None:
@@ -51,20 +55,51 @@ class Tree:
         made = {folder}
         for name in self.folders:
             os.makedirs(f"{folder}/{name}", exist_ok=True)
-        many = len(self.files) > LINK_FROM_FILES
         for path, sha256, size, mode in self.files:
             place = f"{folder}/{path}"
             parent = os.path.dirname(place)
             if parent not in made:
                 os.makedirs(parent, exist_ok=True)
                 made.add(parent)
-            try:
-                if path in self.copied or not (many or size >= LINK_FROM_BYTES):
-                    copy(self.store.path(sha256), place, mode & 0o777)
-                else:
-                    self._lend(path, sha256, place, mode)
-            except FileNotFoundError:
-                raise Fault("sync", "a file's content is not kept there any more", "run it again") from None
+            self._put(path, sha256, size, mode, place)
+
+    def renew(self, folder: str) -> bool:
+        """The same out of what an earlier trial left of its tree; False when that is of no use.
+
+        Afterwards nothing can be told from a tree that was built.
+        """
+        inside = names_inside([row[0] for row in self.files], self.folders)
+        kept = files_kept(folder, inside)
+        if kept is None:
+            return False
+        for path, sha256, size, mode in self.files:
+            if path in self.copied or not self._is_lent(path, sha256, mode, kept.get(path)):
+                place = f"{folder}/{path}"
+                if path in kept:
+                    os.unlink(place)
+                self._put(path, sha256, size, mode, place)
+        return True
+
+    def _is_lent(self, path: str, sha256: str, mode: int, found: Identity | None) -> bool:
+        """Whether the file that was found is the kept content itself, as if it had just been linked."""
+        shared = self.store.path(sha256) + ("x" if mode & 0o100 else "")
+        try:
+            status = os.stat(shared)
+        except FileNotFoundError:
+            return False
+        if found != (status.st_dev, status.st_ino):
+            return False
+        self.lent[path] = (shared, sha256, (status.st_size, status.st_mtime_ns))
+        return True
+
+    def _put(self, path: str, sha256: str, size: int, mode: int, place: str) -> None:
+        try:
+            if path in self.copied or not (self.many or size >= LINK_FROM_BYTES):
+                copy(self.store.path(sha256), place, mode & 0o777)
+            else:
+                self._lend(path, sha256, place, mode)
+        except FileNotFoundError:
+            raise Fault("sync", "a file's content is not kept there any more", "run it again") from None
 
     def _lend(self, path: str, sha256: str, place: str, mode: int) -> None:
         shared = self._shared(sha256, mode)
@@ -144,12 +179,6 @@ def _content(path: str, most_bytes: int) -> bytes:
 
 def read_up_to(path: str, most_bytes: int) -> bytes:
     """See `regular_file`: never waits, never follows a link in the last place."""
-    from pathlib import Path
-
-    if TYPE_CHECKING:
-        from core.targets.regular_file import read_regular
-    else:
-        from regular_file import read_regular
     return read_regular(Path(path), most_bytes)
 
 

@@ -3,7 +3,7 @@
 Part of the agent's bundle: standard library only, Python 3.8's syntax.
 """
 # Started once a connection, on Python 3.8 too: no pathlib.
-# ruff: noqa: PTH102, PTH104, PTH109, PTH110, PTH112, PTH114, PTH123, PTH208
+# ruff: noqa: PTH102, PTH104, PTH108, PTH109, PTH110, PTH112, PTH114, PTH115, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import re
 import select
 import signal
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
+    from core.targets.forked import Parent
     from core.targets.regular_file import read_regular
     from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors, knock, listen
-    from core.targets.ssh.agent_keeper import Keeper, keeper_process
+    from core.targets.ssh.agent_keeper import SPARE, Keeper, keeper_process, write_outcome
     from core.targets.ssh.agent_scratch import fault_of
+    from core.targets.ssh.agent_store import Store
     from core.targets.ssh.agent_tree import Tree
     from core.targets.ssh.wire import Fault, Json
     from core.targets.watchdog import signal_each
 else:
     from agent_doors import Doors, knock, listen
-    from agent_keeper import Keeper, keeper_process
+    from agent_keeper import SPARE, Keeper, keeper_process, write_outcome
     from agent_scratch import fault_of
+    from agent_store import Store
+    from agent_tree import Tree
     from regular_file import read_regular
     from remove_tree import remove_tree
     from watchdog import signal_each
@@ -53,8 +57,58 @@ def home_of(trial: object) -> str:
     return f"trials/{trial}"
 
 
-def start(trial: str, request: Json, trees: list[Tree], about: Json, umask: int) -> socket.socket:
-    """Fork the process that keeps the trial; the connection to it, which ends with the outcome."""
+class Begun:
+    """A trial whose folder stands, and whose keeper is still to be forked."""
+
+    def __init__(self, home: str, request: Json, umask: int, door: socket.socket, alive: int) -> None:
+        """`request` holds the trees' specifications."""
+        self.home = home
+        self.request = request
+        self.umask = umask
+        self.door = door
+        self.alive = alive
+
+    def fork(self, parent: Parent | None = None) -> None:
+        """Fork the keeper, which forks the trial when `parent` is this process; why not is an outcome."""
+        trees = [Tree(Store(), spec) for spec in self.request["trees"]]
+        doors = Doors(self.door, self.request["lease_s"])
+        keeper = Keeper(self.home, self.request, trees, doors, parent)
+        try:
+            if os.fork() == 0:
+                keeper_process(keeper, self.door, self.alive, self.umask)
+        except OSError as error:
+            words = f"no process can be started: {error.strerror}"
+            with suppress(OSError):
+                write_outcome(self.home, {"failure": words, "stage": "spawn"})
+        self.leave()
+
+    @contextmanager
+    def written(self) -> Iterator[int]:
+        """A descriptor of the request, for `taken_over` in another process."""
+        path = f"{self.home}/.request"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.unlink(path)
+            with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
+                json.dump(self.request, file)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @classmethod
+    def taken_over(cls, home: str, umask: int, door: socket.socket, alive: int, written: int) -> Begun:
+        with open(written, encoding="utf-8") as file:
+            return cls(home, json.load(file), umask, door, alive)
+
+    def leave(self) -> None:
+        """Who keeps the trial has its lock and its door."""
+        os.close(self.alive)
+        self.door.close()
+
+
+def begin(trial: str, request: Json, about: Json, umask: int) -> tuple[Begun, socket.socket]:
+    """Make the trial's folder; the connection to its keeper-to-be ends with the outcome."""
     home = home_of(trial)
     beside = f"trials/.new-{trial}"  # nobody sees a trial before its lock is held
     try:
@@ -69,17 +123,15 @@ def start(trial: str, request: Json, trees: list[Tree], about: Json, umask: int)
     except OSError as error:
         _remove(beside)
         raise fault_of(error, "the trial could not be laid out") from None
-    try:
-        keeper = Keeper(home, request, trees, Doors(door, request["lease_s"]))
-        if os.fork() == 0:
-            keeper_process(keeper, door, alive, umask)
-    except OSError as error:
-        connection.close()
-        raise Fault("spawn", f"no process can be started: {error.strerror}") from None
-    finally:
-        os.close(alive)
-        door.close()
-    return connection
+    return Begun(home, request, umask, door, alive), connection
+
+
+def hand_on(ended: list[str], trial: str) -> None:
+    """What one of these trials left of its tree goes to the one that is about to start."""
+    for each in ended:
+        with suppress(OSError):
+            os.rename(f"{home_of(each)}/{SPARE}", f"{home_of(trial)}/{SPARE}")
+            return
 
 
 def state(trial: str) -> str:
@@ -237,11 +289,16 @@ def _remove_unfinished() -> None:
 
 
 def end_what_is_left(trial: str) -> None:
-    """Kill the trial's processes: those that carry its result file in their environment."""
-    marker = f"KERNELDECK_RESULT={os.getcwd()}/{home_of(trial)}/".encode("utf-8", "surrogateescape")
+    """Kill the trial's processes: those that carry its result file in their environment, or are in its tree.
+
+    One that was forked from a parent has the parent's environment, and the tree as its working folder.
+    """
+    home = f"{os.getcwd()}/{home_of(trial)}"
+    marker = f"KERNELDECK_RESULT={home}/".encode("utf-8", "surrogateescape")
     until = time.monotonic() + SWEEP_WITHIN_S
     while time.monotonic() < until:
-        left = [pid for pid in _process_ids() if pid != os.getpid() and marker in _environment(pid)]
+        others = [pid for pid in _process_ids() if pid != os.getpid()]
+        left = [pid for pid in others if marker in _environment(pid) or _uses(pid, f"{home}/work")]
         if not left:
             return
         signal_each(left, signal.SIGKILL)
@@ -250,6 +307,18 @@ def end_what_is_left(trial: str) -> None:
 
 def _process_ids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _uses(pid: int, folder: str) -> bool:
+    """Whether the process works in the folder, or has something open there."""
+    names = [f"/proc/{pid}/cwd"]
+    with suppress(OSError):
+        names += [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]
+    for name in names:
+        with suppress(OSError):
+            if f"{os.readlink(name)}/".startswith(f"{folder}/"):
+                return True
+    return False
 
 
 def _environment(pid: int) -> bytes:

@@ -26,13 +26,16 @@ _MODULES = (
     _HERE / "wire.py",
     _HERE.parent / "capped_file.py",
     _HERE.parent / "watchdog.py",
+    _HERE.parent / "prefork.py",
+    _HERE.parent / "imports.py",
+    _HERE.parent / "forked.py",
     _HERE.parent / "regular_file.py",
     _HERE.parent / "remove_tree.py",
     *(
         _HERE / f"agent{name}.py"
         for name in (
-            "_scratch", "_store", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials", "_facts",
-            "_errands", "_outbox", "_runs", "",
+            "_scratch", "_store", "_spare", "_tree", "_lock", "_gpu", "_doors", "_keeper", "_trials",
+            "_quota", "_facts", "_errands", "_outbox", "_prefork", "_runs", "",
         )
     ),
 )  # fmt: skip

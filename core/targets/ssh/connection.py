@@ -18,11 +18,20 @@ _SESSION_REQUEST_FAILED = 0xFFFFFFFF
 
 
 class Connection:
-    """A login on a target through all its hops."""
+    """A login on a target through all its hops.
+
+    `connect_ms` is the whole way's time, `stage_ms` what its stages took, hops together: the host key's is
+    in that of `auth`.
+    """
 
     def __init__(self, route: Route, logins: list[LoggedIn], patience: Patience, connect_ms: float) -> None:
         self.route = route
         self.connect_ms = connect_ms
+        self.stage_ms = {
+            "dns": sum(login.dns_ms for login in logins),
+            "connect": sum(login.connect_ms for login in logins),
+            "auth": sum(login.login_ms for login in logins),
+        }
         self.notes = tuple(note for login in logins for note in login.notes)
         self._logins = logins
         self._patience = patience
@@ -113,7 +122,7 @@ class Connection:
                 "shell",
                 f"{self.target}: the remote shell did not start our program within {within_s:g} s",
                 "a start-up file of the shell may wait for input or start another shell; "
-                f"try: ssh {self.target} python3 -V",
+                f"try: ssh {self.route.address.by_hand} python3 -V",
                 details=details,
             )
         status = channel.exit_status
@@ -129,7 +138,7 @@ class Connection:
             "shell",
             f"{self.target}: the remote shell {ended} before it started our program",
             "the login may be restricted (ForceCommand, nologin), or a start-up file exits; "
-            f"try: ssh {self.target} python3 -V",
+            f"try: ssh {self.route.address.by_hand} python3 -V",
             details=details,
         )
 

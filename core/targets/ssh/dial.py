@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import socket
+from dataclasses import dataclass
 
 from core.targets.ssh.telling import Leg, unanswered, unreachable, unresolved, unusable_options
 
@@ -14,11 +15,22 @@ _PLAIN_PROGRAM = re.compile(r"[\w/.+~-]+")
 _BUILT_IN = ("exec", "command", "eval")
 
 
-async def dial(leg: Leg, within_s: float) -> socket.socket:
-    """A connected socket to `leg`'s hop; SshFault of stage `dns` or `connect`."""
-    addresses = await _resolve(leg, within_s)
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """A connected socket, and how long its two steps took."""
+
+    socket: socket.socket
+    dns_ms: float
+    connect_ms: float
+
+
+async def dial(leg: Leg, within_s: float) -> Dialled:
+    """A connection to `leg`'s hop; SshFault of stage `dns` or `connect`."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + within_s
+    began_s = loop.time()
+    addresses = await _resolve(leg, within_s)
+    resolved_s = loop.time()
+    until = resolved_s + within_s
     fault = unanswered(leg, within_s)
     for left, (family, kind, protocol, _name, address) in zip(
         range(len(addresses), 0, -1), addresses, strict=True
@@ -28,7 +40,7 @@ async def dial(leg: Leg, within_s: float) -> socket.socket:
         try:
             async with asyncio.timeout(max(0.0, until - loop.time()) / left):
                 await loop.sock_connect(connecting, address)
-            return connecting
+            return Dialled(connecting, (resolved_s - began_s) * 1e3, (loop.time() - resolved_s) * 1e3)
         except TimeoutError:
             connecting.close()
         except OSError as error:

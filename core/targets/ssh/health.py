@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from core.errors import TargetFault
-from core.targets.ssh.host import SMI, SshHost, target_name
+from core.targets.ssh.health_cache import FoundWell, HealthCache
+from core.targets.ssh.host import MEGABYTE, SMI, SshHost, chosen_gpu, target_name
 from core.targets.ssh.link import AgentLink
 from core.targets.ssh.patience import Patience
 from core.targets.ssh.places import Place
-from core.targets.ssh.remote_trials import Greeting, greet
 from core.targets.ssh.stages import REMEDY, TITLE, failure_stage
 from core.words import STAGES, JsonObject
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from core.targets.ssh.host_keys import AskHostKey
 
 CHECKED = STAGES[: STAGES.index("gpu") + 1]
-MEGABYTE = 1_000_000
 _LOGIN = ("config", "dns", "connect", "hostkey", "auth")
 _AGENT = ("channel", "shell")
 _ABOVE_SMI_S = 10.0
@@ -40,7 +39,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """One stage; `ms` is its step's time, given with the step's last stage that was reached."""
+    """One stage; `ms` is its time in milliseconds.
+
+    The ssh configuration's and the host key's are in that of the login (`auth`), a session's in that of the
+    shell. A stage that failed has the time since the last one that was told apart.
+    """
 
     stage: str
     state: str = "skipped"  # ok | failed | skipped
@@ -59,12 +62,25 @@ class StageReport:
 
 @dataclass(slots=True)
 class Health:
-    """What was found; filled while it is looked for."""
+    """What was found; filled while it is looked for. `processes` is None when nobody asked who computes.
+
+    `age_s` is None for what was just found.
+    """
 
     target: str
     reports: dict[str, StageReport] = field(default_factory=dict)
-    greeting: Greeting | None = None
-    gpus: JsonObject = field(default_factory=dict)
+    free_mb: int | None = None
+    python: str | None = None
+    gpus: tuple[JsonObject, ...] = ()
+    processes: tuple[JsonObject, ...] | None = ()
+    age_s: float | None = None
+
+    @classmethod
+    def remembered(cls, target: str, found: FoundWell) -> Health:
+        """The health of a machine that was well `found.age_s` ago."""
+        states = dict.fromkeys(CHECKED, "ok") | {"gpu": "ok" if found.gpus else "skipped"}
+        reports = {stage: StageReport(stage, state, found.ms.get(stage)) for stage, state in states.items()}
+        return cls(target, reports, found.free_mb, found.python, found.gpus, found.processes, found.age_s)
 
     @property
     def failed(self) -> StageReport | None:
@@ -72,24 +88,31 @@ class Health:
 
     @property
     def json(self) -> JsonObject:
-        failed, greeting = self.failed, self.greeting
+        failed = self.failed
         return {
             "target": self.target,
             "status": "failed" if failed else "ok",
             "stage": failed.stage if failed else None,
             "failure_stage": failure_stage(failed.stage) if failed else None,
             "reason": failed.sentence if failed else "",
+            "cached": self.age_s is not None,
+            "age_s": None if self.age_s is None else round(self.age_s, 1),
             "stages": [self.reports.get(stage, StageReport(stage)).json for stage in CHECKED],
-            "free_mb": None if greeting is None else greeting.free_bytes // MEGABYTE,
-            "python": greeting.python if greeting else None,
-            "gpus": self.gpus.get("gpus", []),
-            "processes": self.gpus.get("processes", []),
+            "free_mb": self.free_mb,
+            "python": self.python,
+            "gpus": list(self.gpus),
+            "processes": None if self.processes is None else list(self.processes),
         }
 
 
-async def check_host(place: Place, wanted: Wanted, ask: AskHostKey | None = None) -> Health:
-    """Look at everything a trial needs there, up to the first fault; nothing of a workspace is sent."""
-    check = _Check(place, wanted, ask)
+async def check_host(
+    place: Place, wanted: Wanted, ask: AskHostKey | None = None, healthy: HealthCache | None = None
+) -> Health:
+    """Look at everything a trial needs there, up to the first fault; nothing of a workspace is sent.
+
+    What was found is what `healthy` says of the place from now on.
+    """
+    check = _Check(place, wanted, ask, healthy)
     try:
         await check.all()
     except TargetFault as fault:
@@ -100,41 +123,58 @@ async def check_host(place: Place, wanted: Wanted, ask: AskHostKey | None = None
 
 
 class _Check:
-    def __init__(self, place: Place, wanted: Wanted, ask: AskHostKey | None) -> None:
+    def __init__(
+        self, place: Place, wanted: Wanted, ask: AskHostKey | None, healthy: HealthCache | None
+    ) -> None:
         step_s = wanted.timeout_s
         patience = Patience(connect_s=step_s, login_s=step_s, session_s=step_s, tries=1)
         self.place = place
         self.wanted = wanted
+        self.healthy = healthy
         self.asks = ask is not None
         self.health = Health(target_name(place))
-        self.host = SshHost(place, ask=ask, patience=patience)
+        self.host = SshHost(place, ask=ask, patience=patience, healthy=healthy)
         self.opened: AgentLink | None = None
         self.step: tuple[str, ...] = _LOGIN
         self.began_s = time.perf_counter()
 
     async def all(self) -> None:
         connection = await self._in_time(_LOGIN, "connect", self.host.connect(), bounded=not self.asks)
+        for stage, ms in connection.stage_ms.items():
+            self._report(stage, "ok", ms)
         link = await self._in_time(_AGENT, "shell", self.host.start_agent(connection))
         self.opened = link
-        greeting = await self._in_time(("scratch",), "scratch", greet(link))
-        self.health.greeting = greeting
-        free_mb = greeting.free_bytes / MEGABYTE
-        if free_mb < self.wanted.min_free_mb:
-            words = f"{free_mb:,.0f} MB are free in the scratch folder, {self.wanted.min_free_mb:,.0f} wanted"
-            raise TargetFault("scratch", words)
+        greeting = await self._in_time(("scratch",), "scratch", self.host.greet(link))
+        self.host.greeting = greeting
+        self.health.python, self.health.free_mb = greeting.python, greeting.free_bytes // MEGABYTE
+        self.host.need_room(self.wanted.min_free_mb)
         await self._look_at_gpus(link)
+        self._remember(greeting.boot_id)
 
     async def _look_at_gpus(self, link: AgentLink) -> None:
         smi_s = self.wanted.timeout_s
         self._begin(("gpu",))
         fields = {"smi": SMI, "deadline_s": smi_s, "gpu": self.place.gpu}
         found = await link.request("gpus", fields, 2 * smi_s + _ABOVE_SMI_S)
+        self.health.gpus, self.health.processes = tuple(found["gpus"]), tuple(found["processes"])
+        needed = bool(self.wanted.require_gpu or self.place.gpu)
         trouble = found.get("trouble")
-        if trouble and (self.wanted.require_gpu or self.place.gpu):
+        if trouble and needed:
             raise TargetFault("gpu", str(trouble["sentence"]), str(trouble["hint"]))
-        self.health.gpus = found
+        if needed:
+            chosen_gpu(self.place, self.health.gpus)
         state = "skipped" if trouble else "ok"
         self._report("gpu", state, self._ms, str(trouble["sentence"]) if trouble else "")
+
+    def _remember(self, boot_id: str) -> None:
+        if self.healthy is None or self.health.reports["gpu"].state != "ok":
+            return
+        health = self.health
+        times = {stage: report.ms for stage, report in health.reports.items() if report.ms is not None}
+        found = FoundWell(
+            boot_id, True, health.gpus, health.processes, health.free_mb or 0, health.python or "", times
+        )
+        self.healthy.keep(self.place, found)
 
     async def _in_time(self, step: tuple[str, ...], late: str, work: Awaitable[T], bounded: bool = True) -> T:
         """The step's stages are passed together when its work ends well."""
@@ -161,6 +201,7 @@ class _Check:
 
     def fail(self, fault: TargetFault) -> None:
         """A link that breaks meanwhile is a fault of the step that was being taken."""
+        self.host.distrust()
         stage = fault.stage if fault.stage in CHECKED else self.step[-1]
         if stage in self.step:
             for passed in self.step[: self.step.index(stage)]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,9 @@ class LoggedIn:
     connection: asyncssh.SSHClientConnection
     witness: _Witness
     notes: list[str] = field(default_factory=list)
+    dns_ms: float = 0.0
+    connect_ms: float = 0.0
+    login_ms: float = 0.0  # host key and login: asyncssh does not say where one ends
 
 
 async def log_in(leg: Leg, via: LoggedIn | None, patience: Patience, ask: AskHostKey | None) -> LoggedIn:
@@ -116,7 +120,7 @@ class _Unknown(Exception):
 
 def _question(leg: Leg, known: KnownHosts, key: asyncssh.SSHKey) -> HostKeyQuestion:
     return HostKeyQuestion(
-        leg.target, leg.hop.name, key.get_algorithm(), key.get_fingerprint(), known.writable
+        leg.target, leg.hop.asked.host, key.get_algorithm(), key.get_fingerprint(), known.writable
     )
 
 
@@ -143,13 +147,18 @@ async def _once(
     options = await _usable(leg, _options(leg, via, patience, known))
     if any_kind:
         options["server_host_key_algs"] = _plain_kinds()
+    dns_ms = connect_ms = 0.0
     if via is None and not leg.hop.proxy_command:
-        options["sock"] = await dial(leg, leg.hop.connect_timeout_s or patience.connect_s)
+        dialled = await dial(leg, leg.hop.connect_timeout_s or patience.connect_s)
+        options["sock"], dns_ms, connect_ms = dialled.socket, dialled.dns_ms, dialled.connect_ms
     witness = _Witness()
+    began_s = time.perf_counter()
     try:
-        return LoggedIn(await _bounded(leg, witness, options, patience), witness)
+        connection = await _bounded(leg, witness, options, patience)
+        login_ms = (time.perf_counter() - began_s) * 1e3
+        return LoggedIn(connection, witness, [], dns_ms, connect_ms, login_ms)
     except asyncssh.HostKeyNotVerifiable:
-        fault = refusal(leg.who, leg.hop.name, witness.offered, known)
+        fault = refusal(leg.who, leg.hop.asked.by_hand, witness.offered, known)
         if witness.offered is not None and not known.recorded():
             raise _Unknown(witness.offered, fault) from None
         raise fault from None

@@ -15,7 +15,7 @@ from core.targets.ssh.user_config import Hop
 
 @dataclass(frozen=True, slots=True)
 class HostKeyQuestion:
-    """An unknown host key that a person is asked about."""
+    """An unknown host key that a person is asked about, with the hop as it was written."""
 
     target: str
     hop: str
@@ -38,7 +38,7 @@ class KnownHosts:
             raise SshFault(
                 "config",
                 f"{target}: the file of known hosts that the configuration names for {hop.name} is not there",
-                f"connect once by hand to make it: ssh {hop.name}",
+                f"connect once by hand to make it: ssh {hop.asked.by_hand}",
                 details=str(hop.known_hosts[0]),
             )
         for path in present:

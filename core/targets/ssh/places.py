@@ -15,6 +15,9 @@ from core.targets.ssh.address import SCHEME, Address, check_port, parse_address,
 LOCAL = "local"
 HOST_VARIABLE = "KERNELDECK_GPU_HOST"
 FOREIGN_PREFIX = "HARNESSGYM_GPU_"
+MIN_FREE_MB = 256.0
+MOST_MB = 1e9
+SCRATCH_LIMIT_MB = 10_000.0
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _PYTHON = re.compile(r"/[A-Za-z0-9_./+-]+|python3?(\.[0-9]+)?")
 _UUID = re.compile(r"(GPU|MIG)-[0-9A-Fa-f/-]+")
@@ -28,6 +31,7 @@ class Place:
     `gpu` is an index or a UUID, empty for all. `scratch` and `python` are paths over there, empty for the
     usual ones. `wrapper` stands before every command (`docker exec …`), `environment` is added to its
     variables. `key_file` overrules the configuration's keys. `source` says where this was read.
+    Trials start with `min_free_mb` free in the scratch folder, which is kept below `scratch_limit_mb`.
     """
 
     name: str
@@ -40,6 +44,8 @@ class Place:
     description: str = ""
     key_file: Path | None = None
     source: str = ""
+    min_free_mb: float = MIN_FREE_MB
+    scratch_limit_mb: float = SCRATCH_LIMIT_MB
 
     @property
     def is_local(self) -> bool:
@@ -82,6 +88,8 @@ def _faults(place: Place) -> list[tuple[str, str]]:
         ("python", _python_fault(place.python)),
         ("wrapper", "holds an empty word" if "" in place.wrapper else ""),
         ("wrapper", "holds a word with a NUL byte" if "\0" in "".join(place.wrapper) else ""),
+        ("min_free_mb", _amount_fault(place.min_free_mb)),
+        ("scratch_limit_mb", _amount_fault(place.scratch_limit_mb)),
         ("description", "is longer than a line" if "\n" in place.description else ""),
     ]
     return faults + [("environment", _variable_fault(*pair)) for pair in place.environment.items()]
@@ -110,6 +118,10 @@ def _scratch_fault(scratch: str) -> str:
         return "/ is no folder to fill and to clean"
     wild = ".." in folder.split("/") or not scratch.isprintable()
     return f"{scratch!r} holds .. or unprintable characters" if wild else ""
+
+
+def _amount_fault(megabytes: float) -> str:
+    return "" if 0 <= megabytes < MOST_MB else f"{megabytes!r} is no number of megabytes from 0"
 
 
 def _python_fault(python: str) -> str:

@@ -17,6 +17,8 @@ from core.targets.ssh.address import SCHEME
 from core.targets.ssh.places import (
     HOST_VARIABLE,
     LOCAL,
+    MIN_FREE_MB,
+    SCRATCH_LIMIT_MB,
     Place,
     Places,
     by_address,
@@ -140,7 +142,7 @@ def _write(path: Path, places: Mapping[str, Place], used: str) -> None:
 
 def _described(place: Place) -> JsonObject:
     assert place.address is not None
-    values = {
+    values: JsonObject = {
         "host": str(place.address).removeprefix(SCHEME),
         "gpu": int(place.gpu) if place.gpu.isdigit() else place.gpu,
         "scratch": place.scratch,
@@ -150,4 +152,8 @@ def _described(place: Place) -> JsonObject:
         "description": place.description,
         "environment": dict(place.environment),
     }
+    if place.min_free_mb != MIN_FREE_MB:
+        values["min_free_mb"] = place.min_free_mb
+    if place.scratch_limit_mb != SCRATCH_LIMIT_MB:
+        values["scratch_limit_mb"] = place.scratch_limit_mb
     return {key: value for key, value in values.items() if value or value == 0}

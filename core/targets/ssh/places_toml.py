@@ -10,12 +10,15 @@ from typing import Any, Final, NoReturn
 
 from core.errors import ConfigFault
 from core.targets.ssh.address import SCHEME, split_destination
-from core.targets.ssh.places import Place, Places, checked
+from core.targets.ssh.places import MIN_FREE_MB, MOST_MB, SCRATCH_LIMIT_MB, Place, Places, checked
 from core.words import JsonObject
 from core.workspace.toml_positions import line_of
 
 SCHEMA: Final = 1
-_KEYS: Final = ("host", "gpu", "scratch", "python", "wrapper", "environment", "key_file", "description")
+_KEYS: Final = (
+    "host", "gpu", "scratch", "python", "wrapper", "environment", "key_file", "description",
+    "min_free_mb", "scratch_limit_mb",
+)  # fmt: skip
 
 
 def read_places(path: Path) -> Places:
@@ -82,6 +85,8 @@ class _Reader:
             description=self._text(at, table, "description"),
             key_file=Path(key_file).expanduser() if key_file else None,
             source=str(self.path),
+            min_free_mb=self._amount(at, table, "min_free_mb", MIN_FREE_MB),
+            scratch_limit_mb=self._amount(at, table, "scratch_limit_mb", SCRATCH_LIMIT_MB),
         )
         try:
             return checked(place)
@@ -114,6 +119,13 @@ class _Reader:
 
         value = self._typed(at, table, "gpu", fits, "an index or a UUID in quotes")
         return "" if value is None else str(value)
+
+    def _amount(self, at: tuple[str, ...], table: JsonObject, key: str, usual: float) -> float:
+        def fits(value: Any) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_MB
+
+        value = self._typed(at, table, key, fits, "a number of megabytes from 0")
+        return usual if value is None else float(value)
 
     def _wrapper(self, at: tuple[str, ...], table: JsonObject) -> tuple[str, ...]:
         def fits(value: Any) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.records import FileSet
 from core.store import Blobs
-from core.targets.ssh.remote_sync import FileHashes, RemoteFile, RemoteTree, tree_of
+from core.targets.ssh.local_tree import FileHashes, tree_of
+from core.targets.ssh.remote_sync import RemoteFile, RemoteTree
 from core.targets.ssh.remote_trials import Collected
 from core.targets.staging import Materials
 from core.words import JsonObject
 
+MANY_FILES = 100
 FirstChange = Callable[[bytes, bytes], str]  # the first line that differs, as words
 _TOLD = {
     "no_folder": "the whole folder was removed, protected files and all",
@@ -29,12 +31,12 @@ class WorkspaceContents:
 
     def __init__(self, blobs: Blobs) -> None:
         self.blobs = blobs
-        self.paths: dict[str, Path] = {}
+        self.paths: dict[str, str] = {}
 
     def pieces(self, sha256: str, piece_bytes: int) -> Iterator[bytes]:
         path = self.paths.get(sha256)
         if path is not None:
-            with path.open("rb") as file:
+            with Path(path).open("rb") as file:
                 while piece := file.read(piece_bytes):
                     yield piece
             return
@@ -52,10 +54,25 @@ class Layouts:
         self._hashes = FileHashes()
         self._bytes: dict[str, int] = {}
 
-    def tree(self, mutable: FileSet) -> RemoteTree:
-        """OSError or StorageFault when a file cannot be read, TargetFault `sync` when it cannot be sent."""
-        others, found = tree_of(self.materials.root, self._hashes, self.materials.others)
+    @property
+    def many(self) -> bool:
+        """Whether reading them all takes longer than starting a trial."""
+        return len(self.materials.others) >= MANY_FILES
+
+    def trees(self, mutables: Iterable[FileSet], believed: dict[str, str] | None = None) -> list[RemoteTree]:
+        """One for each candidate; `believed` as in `tree_of`.
+
+        OSError or StorageFault when a file cannot be read, TargetFault `sync` when it cannot be sent.
+        """
+        others, found = tree_of(self.materials.root, self._hashes, self.materials.others, believed)
         self.contents.paths.update(found.paths)
+        return [self._tree(others, mutable) for mutable in mutables]
+
+    def differing(self, believed: Mapping[str, str]) -> list[str]:
+        """Files among those that are, once read, not what their status was believed to say."""
+        return self._hashes.differing(believed)
+
+    def _tree(self, others: RemoteTree, mutable: FileSet) -> RemoteTree:
         files = {file.path: file for file in others.files}
         for kept in (self.materials.protected, mutable):
             for name, version in kept.items():

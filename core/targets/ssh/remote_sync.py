@@ -6,24 +6,16 @@ A warm trial needs one round trip: its few small changed files travel inside the
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import stat
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from core.errors import TargetFault
 from core.targets.ssh.link import AgentLink
-from core.targets.ssh.wire import MOST_BODY_BYTES, safe_name
-from core.targets.texts import plain
+from core.targets.ssh.wire import MOST_BODY_BYTES
 from core.words import JsonObject
 
 INLINE_BYTES = 64_000
-ALWAYS_HASHED_BELOW_BYTES = 64 << 10
-SETTLED_AFTER_S = 2.0
 REBASE_FROM_ROWS = 100
 ANSWERS_WITHIN_S = 60.0
 STALLS_AFTER_S = 60.0
@@ -62,85 +54,6 @@ class Contents(Protocol):
     def pieces(self, sha256: str, piece_bytes: int) -> Iterator[bytes]:
         """The content in order. OSError or a KerneldeckError when it cannot be read."""
         ...
-
-
-class FileContents:
-    """Contents that lie in files; what is asked for is read at that moment."""
-
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        self.paths = paths
-
-    def pieces(self, sha256: str, piece_bytes: int) -> Iterator[bytes]:
-        with self.paths[sha256].open("rb") as file:
-            while piece := file.read(piece_bytes):
-                yield piece
-
-
-class FileHashes:
-    """SHA-256 of files; a large one's is reused while its size, time and inode stay, once they had settled.
-
-    A small file is always hashed: two edits within the clock's step leave size and time as they were.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[int, int, int], float, str]] = {}
-
-    def of(self, path: Path) -> tuple[str, os.stat_result]:
-        status = path.stat()
-        state = (status.st_size, status.st_mtime_ns, status.st_ino)
-        known = self._known.get(path)
-        if known is not None and status.st_size >= ALWAYS_HASHED_BELOW_BYTES and known[0] == state:
-            settled_s = known[1] - status.st_mtime_ns / 1e9
-            if settled_s >= SETTLED_AFTER_S:
-                return known[2], status
-        began_s = time.time()
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        self._known[path] = (state, began_s, sha256)
-        return sha256, status
-
-
-def tree_of(
-    root: Path, hashes: FileHashes, names: Iterable[str] | None = None
-) -> tuple[RemoteTree, FileContents]:
-    """Everything below `root`, or the files `names`: contents of links that stay inside, empty folders too.
-
-    TargetFault of stage `sync` for a link that leads out of `root`, or what is no file.
-    """
-    files: list[RemoteFile] = []
-    folders: list[str] = []
-    paths: dict[str, Path] = {}
-    for name in sorted(names) if names is not None else _names(root, folders):
-        path = root / name
-        _check_inside(root, path, name)
-        sha256, status = hashes.of(path)
-        files.append(RemoteFile(_text(name), sha256, status.st_size, stat.S_IMODE(status.st_mode) & 0o777))
-        paths[sha256] = path
-    return RemoteTree(tuple(files), tuple(folders)), FileContents(paths)
-
-
-def _names(root: Path, folders: list[str]) -> Iterator[str]:
-    for folder, inside, names in os.walk(root):
-        inside.sort()
-        place = Path(folder).relative_to(root)
-        if not inside and not names and place.parts:
-            folders.append(_text(place.as_posix()))
-        for name in sorted(names):
-            yield (place / name).as_posix()
-
-
-def _text(name: str) -> str:
-    """The same bytes mean the same name on both machines, whatever our own encoding is."""
-    return os.fsencode(name).decode("utf-8", "surrogateescape")
-
-
-def _check_inside(root: Path, path: Path, name: str) -> None:
-    if not safe_name(name):
-        raise TargetFault("sync", f"{plain(name)} cannot be sent: it leads out of the workspace")
-    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
-        raise TargetFault("sync", f"{plain(name)} is a link out of the workspace and cannot be sent")
-    if not path.is_file():
-        raise TargetFault("sync", f"{plain(name)} is no file and cannot be sent")
 
 
 class RemoteSync:

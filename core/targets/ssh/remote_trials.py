@@ -18,6 +18,7 @@ from typing import IO
 
 from core.errors import TargetFault
 from core.targets.job import GRACE_S
+from core.targets.prefork import IMPORT_WITHIN_S
 from core.targets.remove_tree import remove_tree
 from core.targets.result import Ended
 from core.targets.result_channel import MOST_RESULT_BYTES
@@ -29,6 +30,7 @@ from core.words import JsonObject
 HEAD_BYTES = 4 << 20
 LEASE_S = 120.0
 SILENCE_S = 60.0
+YOUNG_S = 900.0
 _AFTER_END_S = 60.0  # the watchdog's own bounds and the way of the output are below this
 _MOST_ATTEMPTS = 3
 _MOST_PART_BYTES = 256 << 20
@@ -97,13 +99,16 @@ class RemoteTrial:
     look: GpuLook | None = None
     wanted: tuple[str, ...] = ()
     about: str = ""
+    prefork: tuple[str, ...] = ()  # modules that a parent there may have imported; empty: from nothing
+    import_within_s: float = IMPORT_WITHIN_S
     id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @property
     def deadline_s(self) -> float:
         waits_s = self.lock.wait_s if self.lock else 0.0
         looks_s = 2 * self.look.deadline_s if self.look else 0.0
-        return waits_s + looks_s + self.wall_s + self.grace_s + _AFTER_END_S
+        imports_s = self.import_within_s if self.prefork else 0.0
+        return waits_s + looks_s + imports_s + self.wall_s + self.grace_s + _AFTER_END_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +144,22 @@ class Collected:
         )
 
 
-async def greet(link: AgentLink, *, silence_s: float = SILENCE_S, locks: str | None = None) -> Greeting:
-    """The first request: it makes the scratch folder usable and ends what dead agents left."""
-    fields = {"protocol": PROTOCOL, "silence_s": silence_s, "locks": locks}
+async def greet(
+    link: AgentLink,
+    *,
+    silence_s: float = SILENCE_S,
+    locks: str | None = None,
+    limit_bytes: int = 0,
+    young_s: float = YOUNG_S,
+) -> Greeting:
+    """The first request: it makes the scratch folder usable and ends what dead agents left.
+
+    With a limit the folder is kept below it; what was used within `young_s` stays.
+    """
+    fields = {
+        "protocol": PROTOCOL, "silence_s": silence_s, "locks": locks,
+        "limit_bytes": limit_bytes, "young_s": young_s,
+    }  # fmt: skip
     told = await link.request("hello", fields, ANSWERS_WITHIN_S)
     room = told["room"]
     return Greeting(
@@ -237,12 +255,13 @@ def _fields(trial: RemoteTrial) -> JsonObject:
         "gpu": trial.look.gpu, "smi": trial.look.smi, "deadline_s": trial.look.deadline_s,
         "before": trial.look.before, "after": trial.look.after, "refuse_busy": trial.look.refuse_busy,
     }  # fmt: skip
+    prefork = trial.prefork and {"modules": list(trial.prefork), "within_s": trial.import_within_s}
     return {
         "trial": trial.id, "argv": list(trial.argv), "wrapper": list(trial.wrapper), "env": dict(trial.env),
         "path_first": trial.path_first, "slots": list(trial.slots), "nonce": trial.nonce,
         "visits": trial.visits, "wall_s": trial.wall_s, "cpu_s": trial.cpu_s, "grace_s": trial.grace_s,
         "head_bytes": trial.head_bytes, "lease_s": trial.lease_s, "lock": lock, "look": look,
-        "wanted": list(trial.wanted), "about": trial.about,
+        "wanted": list(trial.wanted), "about": trial.about, "prefork": prefork,
     }  # fmt: skip
 
 

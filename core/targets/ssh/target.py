@@ -19,8 +19,9 @@ from core.targets.job import Job, Outcome, TargetFacts
 from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
 from core.targets.ssh.host import SMI, SMI_ANSWERS_WITHIN_S, SshHost
+from core.targets.ssh.link import NoteSink
 from core.targets.ssh.remote_layout import Layouts, Seal, WorkspaceContents, written_into
-from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync, RemoteTree
+from core.targets.ssh.remote_sync import ANSWERS_WITHIN_S, RemoteSync
 from core.targets.ssh.remote_trials import Collected, GpuLook, LockWish, RemoteTrial, RemoteTrials
 from core.targets.staging import Materials, first_change
 from core.targets.texts import plain
@@ -32,6 +33,7 @@ CPU_LOCK = "cpu"
 _MOST_CAPTURED_BYTES = 8 << 20
 _CLEARED_UP_WITHIN_S = 5.0
 _LOOKS_AGAIN_AFTER_S = 0.02
+_PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -68,48 +70,80 @@ class SshTarget:
     async def run(self, job: Job) -> Outcome:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
-            trial = self._trial(job)
-            collected = await self._collected(trial, job.output_dir)
-            return self._judged(job, trial, collected)
+            trial, collected = await self._ran(job)
+            outcome = self._judged(job, trial, collected)
+            if outcome.status in _PERHAPS_THE_GPUS_FAULT:
+                self._host.distrust()
+            return outcome
         except TargetFault as fault:
+            self._host.distrust()
             return Outcome(Status.INFRA, plain(fault.sentence), fault.stage)
         except (OSError, StorageFault) as error:
             told = error.sentence if isinstance(error, StorageFault) else error.strerror or str(error)
             return Outcome(Status.INFRA, f"the trial could not be kept: {plain(told)}", "scratch")
 
-    def _trial(self, job: Job) -> RemoteTrial:
-        ids = [fileset_id(slot.mutable) for slot in job.slots]
-        distinct = list(dict.fromkeys(ids))
-        trees: dict[str, RemoteTree] = {
-            id_: self._layouts.tree(slot.mutable) for id_, slot in zip(ids, job.slots, strict=True)
-        }
+    async def _ran(self, job: Job) -> tuple[RemoteTrial, Collected]:
+        """A trial of the files as they are, and what it left.
+
+        Where there are many, those whose status says that nothing changed are read while the trial runs; if
+        one of them says otherwise, the trial was one of other files: it does not count, and runs again.
+        """
+        believed: dict[str, str] | None = {} if self._layouts.many else None
+        trial = self._trial(job, believed)
+        begun = asyncio.Event()
+        reading = asyncio.create_task(self._differing(believed or {}, begun))
+        try:
+            collected = await self._collected(trial, job.output_dir, lambda _: begun.set())
+        finally:
+            begun.set()
+            differing = await reading
+        if differing:
+            trial = self._trial(job)
+            collected = await self._collected(trial, job.output_dir)
+        return trial, collected
+
+    async def _differing(self, believed: dict[str, str], begun: asyncio.Event) -> list[str]:
+        """Which files are not what was believed; read once the trial runs, not in the way of its start."""
+        await begun.wait()
+        return await asyncio.to_thread(self._layouts.differing, believed)
+
+    def _trial(self, job: Job, believed: dict[str, str] | None = None) -> RemoteTrial:
+        by_id = {fileset_id(slot.mutable): slot.mutable for slot in job.slots}
+        distinct = list(by_id)
         place, gpu = self._host.place, self._host.gpu_uuid
         return RemoteTrial(
             argv=job.command,
             wall_s=job.timeout_s,
-            trees=tuple(trees[id_] for id_ in distinct),
+            trees=tuple(self._layouts.trees(by_id.values(), believed)),
             nonce=secrets.token_hex(16),
-            slots=tuple(distinct.index(id_) for id_ in ids),
+            slots=tuple(distinct.index(fileset_id(slot.mutable)) for slot in job.slots),
             visits=job.visits,
             wrapper=place.wrapper,
             env=self._environment(),
             path_first=self._host.path_first,
             lock=LockWish(gpu or CPU_LOCK, getuser(), socket.gethostname(), LOCK_WAIT_S),
+            prefork=job.prefork,
             look=GpuLook(gpu, SMI, SMI_ANSWERS_WITHIN_S) if gpu else None,
         )
 
     def _environment(self) -> Mapping[str, str | None]:
-        """A chosen GPU is the only one that the trial sees; its UUID means the same to CUDA as to us."""
+        """Of several GPUs, or when one was named, the trial sees only that one, whose lock it holds.
+
+        Its UUID means the same to CUDA as to us.
+        """
         place = self._host.place
-        chosen = {"CUDA_VISIBLE_DEVICES": self._host.gpu_uuid} if place.gpu else {}
+        one_of = place.gpu or self._host.gpu_count > 1
+        chosen = {"CUDA_VISIBLE_DEVICES": self._host.gpu_uuid} if one_of else {}
         return {**chosen, **place.environment}
 
-    async def _collected(self, trial: RemoteTrial, folder: Path) -> Collected:
+    async def _collected(
+        self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None = None
+    ) -> Collected:
         """What the trial left; after a lost link it is looked for once more, over a new one."""
         trials = await self._linked()
         self._uncollected = [*self._uncollected[-_MOST_UNCOLLECTED:], trial.id]
         try:
-            collected = await trials.run(trial, folder)
+            collected = await trials.run(trial, folder, on_note)
         except TargetFault as fault:
             if not trials.link.lost:
                 raise
@@ -147,7 +181,8 @@ class SshTarget:
         )  # fmt: skip
         stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
-        return replace(outcome, notes=outcome.notes + _notes(collected))
+        forked = bool(collected.outcome.get("forked"))
+        return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
 
     async def close(self) -> None:
         """Leave nothing of ours over there but what the next connection reuses."""
@@ -191,6 +226,8 @@ def _notes(collected: Collected) -> tuple[str, ...]:
         if others:
             count = len(others)
             notes.append(f"{count} other {'process' if count == 1 else 'processes'} on the GPU {when} it")
+    if collected.outcome.get("note"):
+        notes.append(str(collected.outcome["note"]))
     return tuple(plain(note) for note in notes)
 
 

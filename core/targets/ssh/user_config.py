@@ -127,7 +127,7 @@ def _config_file(address: Address, given: Path | None) -> Path | None:
 def _hops(target: Address, asked: Address, path: Path | None, behind: tuple[str, ...]) -> list[Hop]:
     """The way to `asked`; as in OpenSSH only the first jump host may itself have a ProxyJump."""
     if asked.host in behind or len(behind) > _MOST_HOPS:
-        chain = " → ".join((*behind, asked.host))
+        chain = " → ".join(Address(host).name for host in (*behind, asked.host))
         raise SshFault("config", f"{target.name}: its ProxyJump leads in a circle ({chain})")
     config = _load(target, asked, path)
     jumps = _jumps(target, config)
@@ -182,7 +182,7 @@ def _hop(asked: Address, config: SSHClientConfig) -> Hop:
     known, named = of("UserKnownHostsFile", ()), config.get("UserKnownHostsFile") is not None
     files = [*(known or ([] if named else _DEFAULT_KNOWN)), *of("GlobalKnownHostsFile", _GLOBAL_KNOWN)]
     return Hop(
-        name=asked.host,
+        name=asked.name,
         asked=asked,
         host=of("Hostname", asked.host),
         port=of("Port", 22),

@@ -29,6 +29,7 @@ SAMPLE_BYTES = 16 << 10
 WORTH_IT = 0.9
 _HEAD = struct.Struct(">BII")
 _JSON_DEFLATED, _BODY_DEFLATED = 1, 2
+_NO_NAMES = frozenset(("", ".", ".."))
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -120,7 +121,7 @@ def safe_name(name: object) -> bool:
         os.fsencode(name)
     except UnicodeEncodeError:
         return False
-    return not any(part in ("", ".", "..") for part in name.split("/"))
+    return _NO_NAMES.isdisjoint(name.split("/"))
 
 
 def is_sha256(word: object) -> bool:
