@@ -63,10 +63,12 @@ class KeptHosts:
         return There(host, lambda: self._release(way, kept))
 
     async def _host(self, kept: KeptHost) -> SshHost:
+        from core.targets.ssh.health_cache import HealthCache, cache_folder
         from core.targets.ssh.host import SshHost
 
         if kept.host is None:
-            kept.host = SshHost(kept.place, ask=None if kept.ask is None else kept.ask_caller)
+            ask = None if kept.ask is None else kept.ask_caller
+            kept.host = SshHost(kept.place, ask=ask, healthy=HealthCache(cache_folder(os.environ)))
         await kept.host.open()
         return kept.host
 
@@ -97,5 +99,5 @@ def _way(place: Place) -> _Way:
     """What makes two calls mean the same machine, reached in the same way by the same user's settings."""
     return (
         place.name, place.address, place.gpu, place.scratch, place.python, place.key_file,
-        os.environ.get("HOME", ""), tuple(sorted(place.environment.items())), place.wrapper,
+        os.environ.get("HOME", ""), place.min_free_mb, place.scratch_limit_mb, tuple(sorted(place.environment.items())), place.wrapper,
     )  # fmt: skip

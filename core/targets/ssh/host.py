@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ from core.targets.job import TargetFacts
 from core.targets.ssh.address import SCHEME
 from core.targets.ssh.bundle import DEFAULT_PYTHON, DEFAULT_SCRATCH, MARK, Boot
 from core.targets.ssh.connect import Connections
-from core.targets.ssh.health_cache import FoundWell, HealthCache
+from core.targets.ssh.health_cache import FRESH_S, FoundWell, HealthCache
 from core.targets.ssh.link import AgentLink
 from core.targets.ssh.patience import Patience
 from core.targets.ssh.places import Place
@@ -79,6 +80,7 @@ class SshHost:
         self._connections = Connections(ask=ask, patience=self._patience)
         self._connection: Connection | None = None
         self._link: AgentLink | None = None
+        self._greeted_s = 0.0
         self._facts: TargetFacts | None = None
         self._turn = asyncio.Lock()
 
@@ -104,6 +106,8 @@ class SshHost:
         """
         try:
             link = await self.link()
+            if time.monotonic() >= self._greeted_s + FRESH_S:
+                await self._take_greeting(link)  # a kept link: the room is another by now
             self.need_room(self.place.min_free_mb)
             known = self._known_well()
             told = await self._ask_facts(link, "" if known else SMI)
@@ -147,8 +151,12 @@ class SshHost:
             if self._link is not None:
                 await self._drop()
             self._link = await self.start_agent(await self.connect())
-            self.greeting = await self.greet(self._link)
+            await self._take_greeting(self._link)
             return self._link
+
+    async def _take_greeting(self, link: AgentLink) -> None:
+        self.greeting = await self.greet(link)
+        self._greeted_s = time.monotonic()
 
     async def greet(self, link: AgentLink) -> Greeting:
         return await greet(link, limit_bytes=int(self.place.scratch_limit_mb * MEGABYTE))
