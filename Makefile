@@ -1,14 +1,14 @@
 # make demo    sets up what it needs, then runs the main job on two shipped workspaces
 # make test    sets up, then runs every test
 # make check   format, lint, types, import contracts, tests
-# make bench   prints figures of this machine; asserts nothing
+# make bench   prints figures of this machine; asserts nothing (make bench-tui: the app's alone, five minutes)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
 
-.PHONY: demo test check lint bench clean tools compiler
+.PHONY: demo test check lint bench bench-tui clean tools compiler
 
 demo: $(VENV)/base
 	@$(BIN)/python tests/demo/demo.py demo
@@ -25,7 +25,10 @@ lint: $(VENV)/dev
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/dev compiler
-	@for one in tests/bench/bench_*.py; do $(BIN)/python $$one || exit 1; done
+	@for one in tests/bench/bench_*.py; do PYTHONPATH=. $(BIN)/python $$one || exit 1; done
+
+bench-tui: $(VENV)/dev compiler
+	@PYTHONPATH=. $(BIN)/python tests/bench/bench_tui.py
 
 $(VENV)/base: pyproject.toml | tools
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
