@@ -38,6 +38,7 @@ class Deck:
         self.record = record
         self.showing = Showing(glyphs=glyphs, readonly=readonly, now_s=time.time())
         self.commands: list[str] = []
+        self.messages: list[str] = []
         self.changed: Callable[[], None] = lambda: None
         self.lost_at_start: KerneldeckError | None = None
         self._connect = connect
@@ -150,6 +151,8 @@ class Deck:
         self._told_s = time.monotonic()
         self._look()
         self.showing = replace(self.showing, now_s=time.time())
+        if self.showing.last and self.showing.last not in self.messages[-1:]:
+            self.messages = [*self.messages, self.showing.last][-_LONGEST_LOG:]
         self._set_clock()
         self.changed()
 

@@ -52,4 +52,8 @@ LineInput { align: left bottom; background: transparent; }
 LineInput > Vertical { height: 2; width: 1fr; background: ansi_default; }
 LineInput LinesView { height: 1; width: 1fr; }
 LineInput Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
+FormScreen { background: ansi_default; layout: vertical; }
+FormScreen .edge { height: 1; width: 1fr; }
+FormScreen .told { height: auto; max-height: 6; width: 1fr; }
+FormScreen ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
 """

@@ -154,7 +154,9 @@ async def _help(app: KerneldeckApp) -> None:
 
 @handles("app.log")
 async def _log(app: KerneldeckApp) -> None:
-    lines = app.deck.commands or ["nothing was done here yet: every action leaves its command line here"]
+    none = ["nothing was done here yet: every action leaves its command line here"]
+    said = app.deck.messages or ["nothing yet"]
+    lines = [*(app.deck.commands or none), "", "What was said, the newest last:", *said]
     app.push_screen(LinesPage("Command lines of this session", lines, app.paint, app.deck.showing.glyphs))
 
 

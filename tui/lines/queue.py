@@ -15,7 +15,13 @@ from tui.plain import fit, padded, plain
 from tui.queue_rows import ENDED, RUNNING, WAITING, QueueRow
 from tui.showing import Showing
 
-EMPTY = "empty: a adds a sweep or a run, A runs the selected row again"
+EMPTY = "empty: a adds a sweep, n runs what the workspace holds"
+NOTHING_YET = (
+    "Nothing ran, runs or waits.",
+    "a  add a sweep: which values of which knobs, and what that will cost",
+    "n  run the objective once on what the workspace holds",
+    "v  verify what the workspace holds: the first one that passes becomes the best",
+)
 _STATE_WIDTH, _ID_WIDTH, _SCORE_WIDTH, _NOTE_WIDTH = 9, 8, 11, 10
 _KNOB_LEAST, _KNOB_MOST = 3, 11
 _FEWEST_TIMED = 3

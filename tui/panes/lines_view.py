@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.line import Line, Lines, text_of
+from tui.line import Line, Lines, changed_cells, text_of
 from tui.paint import Paint
 from tui.plain import ascii_only
 
@@ -43,9 +43,10 @@ class LinesView(Widget):
         """Show these; only rows that changed are painted again."""
         before, self._lines = self._lines, lines
         for number in range(max(len(before), len(lines))):
-            old = before[number] if number < len(before) else None
-            if old != (lines[number] if number < len(lines) else None):
-                self.refresh(Region(0, number, self.size.width, 1))
+            old = before[number] if number < len(before) else ()
+            start, end = changed_cells(old, lines[number] if number < len(lines) else ())
+            if end:
+                self.refresh(Region(start, number, min(end, self.size.width) - start, 1))
 
     def render_line(self, y: int) -> Strip:
         line = self._lines[y] if y < len(self._lines) else ()
