@@ -17,7 +17,7 @@ from tui.glyphs import Glyphs
 from tui.lines.last import told
 from tui.plain import plain
 from tui.record import Record
-from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Probe, Requested, Showing
+from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Requested, Showing
 
 _CLOCK_S = 1.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 10.0
@@ -268,6 +268,3 @@ class Deck:
             with suppress(KerneldeckError, OSError):
                 await self._client.close()
         self.record.close()
-
-    def probed(self, probe: Probe) -> None:
-        self.show(probe=probe)
