@@ -45,8 +45,7 @@ def serve(start: Path, ready: int) -> int:
     try:
         _, here = host_place(start)
         with _held(start, str(here.socket)) as held:
-            if check_socket(here.socket):
-                here.socket.unlink()  # whoever holds the workspace may: nobody listens there
+            check_socket(here.socket)  # a dead one is replaced: whoever holds the workspace may
             recovered = _recovered(held)
             os.chdir("/")
             asyncio.run(_served(held, here.socket, recovered, ready))
