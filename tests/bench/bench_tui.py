@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import statistics
@@ -96,7 +97,7 @@ class Teller:
         self._stop = threading.Event()
         os.mkfifo(self.fifo)
         # Opened for both, so that neither side waits for the other.
-        self._pipe = os.open(self.fifo, os.O_RDWR)
+        self._pipe = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
         self._thread = threading.Thread(target=self._tell_all)
 
     def __enter__(self) -> Teller:
@@ -134,9 +135,12 @@ class Teller:
         self._history.store.end_trial(stored.ended(Status.OK, score=trial.score, duration_s=0.06), None)
 
     def _write(self, message: object) -> None:
+        """Write it whole, as fast as the app reads; an app that is gone holds nobody up."""
         rest = memoryview(json.dumps(message).encode() + b"\n")
         while rest and not self._stop.is_set():
-            rest = rest[os.write(self._pipe, rest) :]
+            _, ready, _ = select.select([], [self._pipe], [], 0.1)
+            if ready:
+                rest = rest[os.write(self._pipe, rest[: select.PIPE_BUF]) :]
 
 
 # What is measured
@@ -328,7 +332,7 @@ def keys_under_load(history: History, names: list[str], folder: Path) -> Iterato
 
 
 def sweep_bytes(history: History, names: list[str], folder: Path) -> Iterator[Figure]:
-    """A trial a second, which moves every row of both lists, and as many events as the keys are tried under."""
+    """A trial a second, which moves every row of both lists; and as many events as keys are tried under."""
     with told_app(history, names, folder, SSH_CONNECTION="10.0.0.1 1 10.0.0.2 22") as (app, teller):
         for pane, key in (("queue", "3"), ("history", "4")):
             app.press(key)
