@@ -52,6 +52,7 @@ tools:
 compiler:
 	@command -v cc >/dev/null || { echo "the tests compile a kernel and there is no cc; $(DEBIAN) gcc"; exit 2; }
 	@command -v git >/dev/null || { echo "the tests need git; $(DEBIAN) git"; exit 2; }
+	@command -v tmux >/dev/null || { echo "the tests drive the app in tmux; $(DEBIAN) tmux"; exit 2; }
 	@command -v sshd >/dev/null || test -x /usr/sbin/sshd || \
 	  { echo "the tests start an SSH server; $(DEBIAN) openssh-server openssh-client"; exit 2; }
 

@@ -12,15 +12,19 @@ from textual.widget import Widget
 
 from tui.line import Line, Lines, changed_cells, text_of
 from tui.paint import Paint
-from tui.plain import ascii_only
+from tui.plain import ascii_only, plain
 
 
 def strip_of(line: Line, paint: Paint, ascii_glyphs: bool, width: int, base: str = "") -> Strip:
-    """The line as the screen library paints it, in exactly `width` cells."""
+    """The line as the screen library paints it, in exactly `width` cells.
+
+    Whatever a line was made of, nothing that a terminal would act on passes here.
+    """
     under = paint.style(base)
     segments = [
-        Segment(ascii_only(span.text) if ascii_glyphs else span.text, under + paint.style(span.role))
+        Segment(ascii_only(safe) if ascii_glyphs else safe, under + paint.style(span.role))
         for span in line
+        if (safe := span.text if span.text.isprintable() else plain(span.text))
     ]
     return Strip(segments).adjust_cell_length(width, under)
 
