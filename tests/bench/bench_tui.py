@@ -299,10 +299,7 @@ def key_times(app: PtyApp) -> list[float]:
     """From a key to the line of the row that it leads to, ms."""
     times = []
     for _ in range(KEYS):
-        seen = re.findall(rb">[ *] *#(\d+) ", bytes(app.written))
-        assert seen, "no row has the cursor"
-        wanted = re.compile(rb">[ *] *#%d " % (int(seen[-1]) - 1))
-        del app.written[:-4096]
+        wanted = re.compile(rb">[ *] *#%d " % (_cursor_row(app) - 1))
         start = len(app.written)
         began = time.perf_counter()
         app.press("j")
@@ -314,16 +311,22 @@ def key_times(app: PtyApp) -> list[float]:
     return times
 
 
+def _cursor_row(app: PtyApp) -> int:
+    """The trial that was last painted under the cursor."""
+    rows = re.findall(rb">[ *] *#(\d+) ", bytes(app.written[-20_000:]))
+    assert rows, "no row has the cursor"
+    return int(rows[-1])
+
+
 def keys_under_load(history: History, names: list[str], folder: Path) -> Iterator[Figure]:
     with told_app(history, names, folder) as (app, teller):
         app.press("4")
-        app.read_for(2.0)
-        app.press("jjjjj")
-        app.read_for(1.0)
+        app.read_until(lambda written: re.search(rb">[ *] *#\d+ ", written) is not None)
         teller.rate = RATE
         app.read_for(2.0)
-        app.press("j")
-        app.read_for(1.0)
+        start = len(app.written)
+        app.press("j")  # from now on nothing follows the newest
+        app.read_until(lambda written: re.search(rb">[ *] *#\d+ ", written[start:]) is not None)
         times = sorted(key_times(app))
         teller.rate = 0.0
     p95 = times[int(0.95 * len(times))]
