@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from core.errors import KerneldeckError
 from sessions.host.events import Numbered
@@ -18,6 +19,9 @@ from tui.lines.last import told
 from tui.plain import plain
 from tui.record import Record
 from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Requested, Showing
+
+if TYPE_CHECKING:
+    from sessions.host.client import HostKeyAsked
 
 _CLOCK_S = 1.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 10.0
@@ -40,6 +44,7 @@ class Deck:
         self.commands: list[str] = []
         self.messages: list[str] = []
         self.changed: Callable[[], None] = lambda: None
+        self.ask_person: Callable[[HostKeyAsked], Awaitable[bool]] | None = None
         self.lost_at_start: KerneldeckError | None = None
         self._connect = connect
         self._client: Connection | None = None
@@ -63,6 +68,12 @@ class Deck:
     def say(self, words: str) -> None:
         """Put a sentence on the line of the last event."""
         self.show(last=plain(words))
+
+    async def host_key(self, asked: HostKeyAsked) -> bool:
+        """Whether the person trusts that key; nobody who only reads is asked."""
+        if self.showing.readonly or self.ask_person is None:
+            return False
+        return await self.ask_person(asked)
 
     # Following.
 

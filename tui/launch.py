@@ -87,7 +87,9 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     async def connect() -> Connection:
         from sessions.host.client import HostClient
 
-        return await HostClient.connect(root, actor="tui", command="kerneldeck", readonly=readonly)
+        return await HostClient.connect(
+            root, actor="tui", command="kerneldeck", readonly=readonly, ask=deck.host_key
+        )
 
     deck = Deck(Record(root), connect, glyphs, readonly, tick_s(os.environ))
     faults = (*settings.faults, *keymap.faults)

@@ -72,7 +72,7 @@ def snapshot(waiting: int = 0, ended: int = 0, running: bool = False, **more: ob
 
 
 class Scripted:
-    """A connection whose host is the test: `tell` gives it the next snapshot, `asked` is what it was asked."""
+    """A connection whose host is the test: `tell` is its next state, `asked` what it was asked."""
 
     def __init__(self, first: Snapshot) -> None:
         self.latest: Snapshot | None = first

@@ -16,6 +16,7 @@ from sessions.host.events import Best, Gpu, TargetView, WorkspaceSeen
 from sessions.host.snapshot import Snapshot
 from tests.cli.deck import configured
 from tests.tui.scripted import CONTRACT, candidates, shown, snapshot, trial
+from tui.actions import PANES
 from tui.keymap import DEFAULT
 from tui.line import cut, line_of, width_of, wrapped
 from tui.lines.context import context_body, context_head
@@ -29,8 +30,9 @@ from tui.queue_rows import queue_rows
 from tui.showing import LOST, HistoryFacts, Link, Probe, Showing, Stage
 
 NASTY = [
-    "[bold]x[/bold]", "[/", "[0]", "[red", "\x1b[31mred\x1b[0m", "\x1b]52;c;aGk=\x07", "a\x00b", "tab\tnew\nline",
-    "漢字漢字", "e\u0301", "\u202eright to left\u202c", "\N{ROCKET}\N{VARIATION SELECTOR-16}", "\ud800", "\x9b31m",
+    "[bold]x[/bold]", "[/", "[0]", "[red", "\x1b[31mred\x1b[0m", "\x1b]52;c;aGk=\x07", "a\x00b",
+    "tab\tnew\nline", "漢字漢字", "e\u0301", "\u202eright to left\u202c",
+    "\N{ROCKET}\N{VARIATION SELECTOR-16}", "\ud800", "\x9b31m",
     "x" * 10_000, "\u200d\u200b", "{json: [1, 2, {}]}", "%s %(x)s {0}",
 ]  # fmt: skip
 texts = st.one_of(st.sampled_from(NASTY), st.text(st.characters(), max_size=60))
@@ -46,7 +48,8 @@ def dirty(text: str) -> Snapshot:
         made,
         workspace=WorkspaceSeen(text, text, CONTRACT, text, text, True, (text,), Best(text, 1.0, 1.0), text),
         target=TargetView(text, text, "lost", 1.0, (gpu,), 1.0, text, text, text),
-        work=replace(made.work, command=text, actor=text), queue=(replace(made.work, command=text, receipt=8),),
+        work=replace(made.work, command=text, actor=text),
+        queue=(replace(made.work, command=text, receipt=8),),
         sweep=replace(made.sweep, reason=text, paused_by=text, state="PAUSED"),
         ended=(bad, *made.ended), last=text, leaving=text,
     )  # fmt: skip
@@ -55,7 +58,8 @@ def dirty(text: str) -> Snapshot:
 def showing_of(text: str) -> Showing:
     probe = Probe(False, 1.0, text, (Stage(text, "failed", text, text, 1.0),), (), (text,), text, text)
     return Showing(
-        dirty(text), Link(LOST, plain(text), plain(text)), 100.0, probe=probe, last=plain(text), banner=plain(text),
+        dirty(text), Link(LOST, plain(text), plain(text)), 100.0, probe=probe, last=plain(text),
+        banner=plain(text),
         history=HistoryFacts(3, text, ""),
     )  # fmt: skip
 
@@ -90,10 +94,10 @@ def test_every_line_of_every_pane_is_harmless_and_fits(text: str, width: int) ->
     columns = columns_of((), ({text: text},), width)
     lines = [
         status_line(showing, width), last_line(showing, width), footer_line("queue", showing, DEFAULT, width),
-        *(pane_head(name, showing, width, on) for name in ("context", "health", "queue", "history") for on in (True, False)),
+        *(pane_head(name, showing, width, on) for name in PANES for on in (True, False)),
         context_head(showing, width), health_head(showing, width), queue_head(showing, width),
         history_head(showing, width), *context_body(showing, width), *health_body(showing, width),
-        *(queue_line(rows.row(number), {text: text}, columns, showing, max(width, 60)) for number in range(len(rows))),
+        *(queue_line(rows.row(n), {text: text}, columns, showing, max(width, 60)) for n in range(len(rows))),
     ]  # fmt: skip
     for line in lines:
         assert all(character.isprintable() for span in line for character in span.text), line

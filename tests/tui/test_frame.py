@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.words import Status
+from sessions.host.client import HostKeyAsked
 from sessions.host.events import Gpu, TargetView
 from sessions.host.snapshot import SweepView
 from sessions.host.wire import HostFault
@@ -289,5 +290,19 @@ def test_nothing_is_painted_when_nothing_changed(root: Path) -> None:
             await screen.tell(replace(first, last="another line of the host, shown by no pane"))
             await screen.pilot.pause()
             assert painted == []
+
+    run(look())
+
+
+@pytest.mark.parametrize(("key", "trusted"), [("enter", False), ("y", True)])
+def test_an_unknown_host_key_is_asked_about_with_its_fingerprint(root: Path, key: str, trusted: bool) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot()) as screen:
+            asked = HostKeyAsked("h200-3", "h200-3", "ssh-ed25519", "SHA256:abcdef", "~/.ssh/known_hosts")
+            answer = asyncio.ensure_future(screen.app.deck.host_key(asked))
+            text = await screen.wait_for("SHA256:abcdef")
+            assert "Do not connect" in text and "known_hosts" in text
+            await screen.press(key)
+            assert await answer is trusted
 
     run(look())

@@ -38,8 +38,8 @@ def test_a_misspelt_key_is_not_known(key: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c", "ctrl+backslash", "ctrl+m", "ctrl+i", "ctrl+j", "ctrl+h",
-     "ctrl+left_square_bracket", "ctrl+w", "ctrl+t", "ctrl+n", "alt+x"],
+    ["ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c", "ctrl+backslash", "ctrl+m", "ctrl+i",
+     "ctrl+j", "ctrl+h", "ctrl+left_square_bracket", "ctrl+w", "ctrl+t", "ctrl+n", "alt+x"],
 )  # fmt: skip
 def test_what_terminals_and_tmux_take_is_refused(key: str) -> None:
     assert "taken by" in why_not(key, first=False)
