@@ -49,6 +49,7 @@ def serve(start: Path, ready: int) -> int:
             recovered = _recovered(held)
             os.chdir("/")
             asyncio.run(_served(held, here.socket, recovered, ready))
+            _drop_empty(here.log)
     except _OtherServes:
         _tell(ready, {"ready": True})
     except KerneldeckError as fault:
@@ -99,6 +100,13 @@ def _listens(path: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def _drop_empty(log: Path) -> None:
+    """A log in which nothing was said, before the next host may write into it."""
+    with suppress(OSError):
+        if log.stat().st_size == 0:
+            log.unlink()
 
 
 def _recovered(held: Held) -> list[str]:
