@@ -148,7 +148,9 @@ def _wrapped(line: Line, width: int, indent: int) -> Iterable[Line]:
                 made.append([Span(" " * hanging)])
                 used, word = hanging, word.lstrip()
                 size = cell_len(word)
-            made[-1].append(Span(fit(word, width - used), span.role))
+            room = width - used
+            shown = word.rstrip() if size > room else word  # blanks at the edge are no text
+            made[-1].append(Span(fit(shown, room), span.role))
             used += size
     return tuple(_merged(spans) for spans in made)
 

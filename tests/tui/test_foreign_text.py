@@ -18,7 +18,7 @@ from tests.cli.deck import configured
 from tests.tui.scripted import CONTRACT, candidates, shown, snapshot, trial
 from tui.actions import PANES
 from tui.keymap import DEFAULT
-from tui.line import cut, line_of, width_of, wrapped
+from tui.line import cut, line_of, text_of, width_of, wrapped
 from tui.lines.context import context_body, context_head
 from tui.lines.frame import footer_line, last_line, pane_head
 from tui.lines.health import health_body, health_head
@@ -85,6 +85,12 @@ def test_wrapped_lines_fit_and_lose_no_letter(words: list[str], width: int) -> N
     line = line_of(*(plain(word)[:200] + " " for word in words))
     pieces = wrapped((line,), width)
     assert all(width_of(piece) <= width for piece in pieces)
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=7), min_size=1, max_size=30), st.integers(12, 40))
+def test_wrapping_keeps_every_word_that_fits(words: list[str], width: int) -> None:
+    pieces = wrapped((line_of(" ".join(words)),), width)
+    assert " ".join(text_of(piece) for piece in pieces).split() == words
 
 
 @given(texts, st.integers(20, 150))

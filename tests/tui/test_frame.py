@@ -79,6 +79,12 @@ def test_the_cursor_follows_its_candidate_through_waiting_running_and_ended(root
             await screen.wait_for("WAIT      00000003")
             await screen.press("j")
             await screen.wait_for("> WAIT      00000003")
+            moved = snapshot(waiting=4, ended=2, running=True)
+            assert moved.sweep is not None
+            later = (names[4], names[5], names[3], names[6])
+            await screen.tell(replace(moved, sweep=replace(moved.sweep, waiting=later)))
+            text = await screen.wait_for(lambda text: text.index("00000005") < text.index("00000003"))
+            assert "> WAIT      00000003" in text
             await screen.tell(snapshot(waiting=3, ended=3, running=True))
             await screen.wait_for("> RUN       #4")
             await screen.tell(snapshot(waiting=2, ended=4, running=True))
