@@ -12,22 +12,25 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from core.words import Status
+from core.workspace.config import Files, Knob, Mode, Objective, WorkspaceConfig
 from sessions.host.events import Best, Gpu, TargetView, WorkspaceSeen
 from sessions.host.snapshot import Snapshot
 from tests.cli.deck import configured
 from tests.tui.scripted import CONTRACT, candidates, shown, snapshot, trial
 from tui.actions import PANES
 from tui.keymap import DEFAULT
-from tui.line import cut, line_of, text_of, width_of, wrapped
+from tui.line import Span, cut, line_of, text_of, width_of, wrapped
 from tui.lines.context import context_body, context_head
 from tui.lines.frame import footer_line, last_line, pane_head
 from tui.lines.health import health_body, health_head
 from tui.lines.history import history_head
 from tui.lines.queue import columns_of, queue_head, queue_line
 from tui.lines.status import status_line
+from tui.paint import paint_of
+from tui.panes.lines_view import strip_of
 from tui.plain import ascii_only, fit, padded, plain
 from tui.queue_rows import queue_rows
-from tui.showing import LOST, HistoryFacts, Link, Probe, Showing, Stage
+from tui.showing import LOST, HistoryFacts, Link, Probe, Showing, Stage, WorkspaceFacts
 
 NASTY = [
     "[bold]x[/bold]", "[/", "[0]", "[red", "\x1b[31mred\x1b[0m", "\x1b]52;c;aGk=\x07", "a\x00b",
@@ -57,8 +60,13 @@ def dirty(text: str) -> Snapshot:
 
 def showing_of(text: str) -> Showing:
     probe = Probe(False, 1.0, text, (Stage(text, "failed", text, text, 1.0),), (), (text,), text, text)
+    config = WorkspaceConfig(
+        text, Objective(text, unit=text), Files((text,), (text,)), {text: Mode(text, (text,))}, text,
+        (Knob(text, (text, 1)),), (text,),
+    )  # fmt: skip
     return Showing(
         dirty(text), Link(LOST, plain(text), plain(text)), 100.0, probe=probe, last=plain(text),
+        facts=WorkspaceFacts(config, {text: text}),
         banner=plain(text),
         history=HistoryFacts(3, text, ""),
     )  # fmt: skip
@@ -108,6 +116,12 @@ def test_every_line_of_every_pane_is_harmless_and_fits(text: str, width: int) ->
     for line in lines:
         assert all(character.isprintable() for span in line for character in span.text), line
     assert all(width_of(line) <= width for line in lines[:15])
+
+
+@given(texts)
+def test_what_a_line_was_made_of_without_care_is_harmless_when_painted(text: str) -> None:
+    strip = strip_of((Span(text),), paint_of("auto", "256"), False, 80)
+    assert strip.text.isprintable() and cell_len(strip.text) == 80
 
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
