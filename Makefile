@@ -2,14 +2,15 @@
 # make test    sets up, then runs every test
 # make check   format, lint, types, import contracts, tests
 # make bench   prints figures of this machine; asserts nothing
-# make bench-remote   the same of the SSH target, beside ssh and rsync: about two minutes
+# make bench-remote   the same of the SSH target, beside ssh and rsync: up to four minutes
+# make bench-tui      the same of the app: five minutes
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
 
-.PHONY: demo test check lint bench bench-remote clean tools compiler
+.PHONY: demo test check lint bench bench-remote bench-tui clean tools compiler
 
 demo: $(VENV)/base
 	@$(BIN)/python tests/demo/demo.py demo
@@ -26,7 +27,10 @@ lint: $(VENV)/dev
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/dev compiler
-	@for one in tests/bench/bench_*.py; do $(BIN)/python $$one || exit 1; done
+	@for one in tests/bench/bench_*.py; do PYTHONPATH=. $(BIN)/python $$one || exit 1; done
+
+bench-tui: $(VENV)/dev compiler
+	@PYTHONPATH=. $(BIN)/python tests/bench/bench_tui.py
 
 bench-remote: $(VENV)/dev
 	@$(BIN)/python -m tests.bench.remote
@@ -53,6 +57,7 @@ tools:
 compiler:
 	@command -v cc >/dev/null || { echo "the tests compile a kernel and there is no cc; $(DEBIAN) gcc"; exit 2; }
 	@command -v git >/dev/null || { echo "the tests need git; $(DEBIAN) git"; exit 2; }
+	@command -v tmux >/dev/null || { echo "the tests drive the app in tmux; $(DEBIAN) tmux"; exit 2; }
 	@command -v sshd >/dev/null || test -x /usr/sbin/sshd || \
 	  { echo "the tests start an SSH server; $(DEBIAN) openssh-server openssh-client"; exit 2; }
 

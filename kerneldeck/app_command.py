@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 NAME = "tui"
+THEMES = ("auto", "dark", "light", "ansi", "mono")
 
 
 def with_app(arguments: Sequence[str]) -> list[str]:
@@ -42,6 +43,6 @@ def app_command(workspace: click.Option, settings: dict[str, object]) -> click.C
             click.Option(["--ascii/--no-ascii", "ascii_glyphs"], default=None,
                          help="ASCII signs only [default: as the locale says]"),
             click.Option(["--theme"], default="", help="auto, dark, light, ansi or mono", metavar="NAME",
-                         type=click.Choice(["", "auto", "dark", "light", "ansi", "mono"]), show_choices=False),
+                         type=click.Choice(["", *THEMES]), show_choices=False),
         ],
     )  # fmt: skip

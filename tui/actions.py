@@ -79,7 +79,7 @@ ACTIONS = (
     Action("view.hide_bad", ("i",), "hide bad", "hide or show what failed", panes=LISTS),
     Action("row.copy", ("y",), "copy", "copy from the selected row", panes=LISTS),
     Action("view.save", ("s",), "save", "write what is shown to a file", panes=LISTS),
-    Action("app.target", ("T",), "target", "choose where trials run", "kerneldeck target use", True),
+    Action("app.target", ("T",), "target", "choose where trials run", "kerneldeck target use"),
     Action("app.repaint", ("ctrl+l",), "repaint", "draw everything anew"),
     Action("app.detach", ("q", "ctrl+q"), "detach", "leave; nothing stops"),
 )  # fmt: skip

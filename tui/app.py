@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import signal
 from collections.abc import Coroutine
+from typing import TYPE_CHECKING
 
 from textual.app import App
 
@@ -16,7 +17,11 @@ from tui.lines.frame import why_dimmed
 from tui.main_screen import MainScreen
 from tui.paint import Paint
 from tui.plain import plain
+from tui.screens.confirm import Confirm, Question
 from tui.style import LAYOUT
+
+if TYPE_CHECKING:
+    from sessions.host.client import HostKeyAsked
 
 
 class KerneldeckApp(App[int]):
@@ -36,6 +41,7 @@ class KerneldeckApp(App[int]):
         self.main = MainScreen(self)
         self._tasks: set[asyncio.Task[None]] = set()
         deck.changed = self._changed
+        deck.ask_person = self._host_key
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -80,6 +86,23 @@ class KerneldeckApp(App[int]):
             await doing.do(self, action)
         except Exception as error:
             self.deck.say(f"internal fault in {action.id}: {type(error).__name__}: {plain(error)}")
+
+    async def _host_key(self, asked: HostKeyAsked) -> bool:
+        """Ask about the key of a machine that nobody has connected to before."""
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        kept = f"kept in {plain(asked.kept_in)}" if asked.kept_in else "for this connection only"
+        question = Question(
+            f"{plain(asked.hop)} shows a host key that is not known. Trust it ({kept})?",
+            f"{plain(asked.algorithm)} {plain(asked.fingerprint)}: compare it with what its owner says.",
+            "Do not connect", "Trust this key",
+        )  # fmt: skip
+
+        def told(yes: bool | None) -> None:
+            if not answer.done():
+                answer.set_result(bool(yes))
+
+        self.push_screen(Confirm(question, self.paint, self.deck.showing.glyphs), told)
+        return await answer
 
     def action_help_quit(self) -> None:
         """Ctrl+C: nothing ends by it."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from core.errors import KerneldeckError
 from sessions.host.events import Numbered
@@ -17,7 +18,10 @@ from tui.glyphs import Glyphs
 from tui.lines.last import told
 from tui.plain import plain
 from tui.record import Record
-from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Probe, Requested, Showing
+from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Requested, Showing
+
+if TYPE_CHECKING:
+    from sessions.host.client import HostKeyAsked
 
 _CLOCK_S = 1.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 10.0
@@ -38,7 +42,9 @@ class Deck:
         self.record = record
         self.showing = Showing(glyphs=glyphs, readonly=readonly, now_s=time.time())
         self.commands: list[str] = []
+        self.messages: list[str] = []
         self.changed: Callable[[], None] = lambda: None
+        self.ask_person: Callable[[HostKeyAsked], Awaitable[bool]] | None = None
         self.lost_at_start: KerneldeckError | None = None
         self._connect = connect
         self._client: Connection | None = None
@@ -62,6 +68,12 @@ class Deck:
     def say(self, words: str) -> None:
         """Put a sentence on the line of the last event."""
         self.show(last=plain(words))
+
+    async def host_key(self, asked: HostKeyAsked) -> bool:
+        """Whether the person trusts that key; nobody who only reads is asked."""
+        if self.showing.readonly or self.ask_person is None:
+            return False
+        return await self.ask_person(asked)
 
     # Following.
 
@@ -150,6 +162,8 @@ class Deck:
         self._told_s = time.monotonic()
         self._look()
         self.showing = replace(self.showing, now_s=time.time())
+        if self.showing.last and self.showing.last not in self.messages[-1:]:
+            self.messages = [*self.messages, self.showing.last][-_LONGEST_LOG:]
         self._set_clock()
         self.changed()
 
@@ -265,6 +279,3 @@ class Deck:
             with suppress(KerneldeckError, OSError):
                 await self._client.close()
         self.record.close()
-
-    def probed(self, probe: Probe) -> None:
-        self.show(probe=probe)

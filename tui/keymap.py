@@ -45,10 +45,10 @@ def is_known(key: str) -> bool:
 
 def why_not(key: str, first: bool) -> str:
     """Why that key cannot be bound, or cannot be an action's `first` key; empty when it can."""
-    if not is_known(key):
-        return f"{key} is no key"
     if key in FORBIDDEN or key.startswith("alt+") or "+alt+" in key:
         return f"{shown_key(key)} is taken by terminals, tmux or screen"
+    if not is_known(key):
+        return f"{key} is no key"
     return (
         f"{shown_key(key)} does not arrive everywhere, so it can only be an alias"
         if first and key in _ALIASES_ONLY

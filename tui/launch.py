@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import UsageFault
+from core.errors import ConfigFault, UsageFault
+from sessions.faults import shown
 from tui.environment import depth_of, settle, tick_s, wants_ascii
 from tui.guardian import guarded
 
@@ -30,10 +32,26 @@ def run_app(
     UsageFault: this is no terminal that a screen can be drawn on. ConfigFault: no workspace there.
     """
     refuse_terminal()
+    root = _workspace(start)
+    return guarded(lambda: _run(root, readonly, mouse, ascii_glyphs, theme))
+
+
+def _workspace(start: Path) -> Path:
+    """The workspace's folder; where there is none, what makes one is offered."""
+    from core.workspace.config import CONFIG_NAME
+    from core.workspace.templates import template_names
+
+    place = start.absolute()
+    if place.is_dir() and not any((one / CONFIG_NAME).is_file() for one in (place, *place.parents)):
+        names = " or ".join(template_names())
+        raise ConfigFault(
+            f"{shown(place)} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
+            f"make one of a kernel of yours: kerneldeck init {shlex.quote(str(place))}\n"
+            f"  or begin with a shipped one: kerneldeck init FOLDER --template {names}",
+        )
     from sessions.session import find_workspace
 
-    root = find_workspace(start)
-    return guarded(lambda: _run(root, readonly, mouse, ascii_glyphs, theme))
+    return find_workspace(start)
 
 
 def refuse_terminal() -> None:
@@ -69,7 +87,9 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     async def connect() -> Connection:
         from sessions.host.client import HostClient
 
-        return await HostClient.connect(root, actor="tui", command="kerneldeck", readonly=readonly)
+        return await HostClient.connect(
+            root, actor="tui", command="kerneldeck", readonly=readonly, ask=deck.host_key
+        )
 
     deck = Deck(Record(root), connect, glyphs, readonly, tick_s(os.environ))
     faults = (*settings.faults, *keymap.faults)
@@ -92,7 +112,6 @@ def _banner(faults: Sequence[str]) -> str:
 def _say_goodbye(snapshot: Snapshot) -> None:
     """What goes on without the app, and how to see it again."""
     sweep, work = snapshot.sweep, snapshot.work
-    if sweep is not None and not sweep.ended:
-        print(f"sweep #{sweep.id} goes on: kerneldeck attach")
-    elif work is not None:
-        print(f"{work.command} goes on: kerneldeck attach")
+    what = f"sweep #{sweep.id}" if sweep is not None and not sweep.ended else work.command if work else ""
+    if what:
+        print(f"{what} goes on; to see it again: kerneldeck tui, or line by line: kerneldeck attach")

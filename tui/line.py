@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rich.cells import cell_len
+from rich.cells import cell_len, get_character_cell_size
 
 from tui.plain import fit
 
@@ -85,6 +85,33 @@ def _width_of(parts: Sequence[Part], between: str) -> int:
     return sum(width_of(part.line) for part in parts) + len(between) * (len(parts) - 1)
 
 
+def changed_cells(before: Line, after: Line) -> tuple[int, int]:
+    """From which cell on, and up to which, two lines look different; (0, 0) when they look the same."""
+    old, new = _cells(before), _cells(after)
+    start = next((number for number, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+    if start is None:
+        if len(old) == len(new):
+            return (0, 0)
+        start = min(len(old), len(new))
+    end = max(len(old), len(new))
+    while len(old) == len(new) and end > start + 1 and old[end - 1] == new[end - 1]:
+        end -= 1
+    # A character of two cells is painted whole.
+    return max(0, start - 1), end + 1
+
+
+def _cells(line: Line) -> list[tuple[str, str]]:
+    """What stands in each cell, and in which role; the second cell of a wide character holds nothing."""
+    cells: list[tuple[str, str]] = []
+    for span in line:
+        if span.text.isascii():
+            cells += [(character, span.role) for character in span.text]
+            continue
+        for character in span.text:
+            cells += [(character, span.role), ("", span.role)][: get_character_cell_size(character)]
+    return cells
+
+
 def joined(lines: Sequence[Line], between: str) -> Line:
     spans: list[Span] = []
     for number, line in enumerate(lines):
@@ -121,7 +148,9 @@ def _wrapped(line: Line, width: int, indent: int) -> Iterable[Line]:
                 made.append([Span(" " * hanging)])
                 used, word = hanging, word.lstrip()
                 size = cell_len(word)
-            made[-1].append(Span(fit(word, width - used), span.role))
+            room = width - used
+            shown = word.rstrip() if size > room else word  # blanks at the edge are no text
+            made[-1].append(Span(fit(shown, room), span.role))
             used += size
     return tuple(_merged(spans) for spans in made)
 

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input
 
 from tui.actions import CONTEXT, HEALTH, HISTORY, PANES, QUEUE
 from tui.lines.context import context_body
@@ -82,7 +83,7 @@ class MainScreen(Screen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.set_class(self._app.deck.showing.glyphs.ascii, "ascii")
+        self.app.set_class(self._app.deck.showing.glyphs.ascii, "ascii")
         self.open_pane(self.pane)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -128,6 +129,8 @@ class MainScreen(Screen[None]):
             self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
 
     async def on_key(self, event: events.Key) -> None:
+        if isinstance(self.focused, Input):
+            return  # letters are text there
         action = self._app.keymap.action_of(event.key, self.pane)
         if action is not None:
             event.stop()

@@ -16,7 +16,7 @@ _ELLIPSIS, _ELLIPSIS_ASCII = "\N{HORIZONTAL ELLIPSIS}", "~"
 
 @lru_cache(maxsize=4096)
 def _safe(character: str) -> str:
-    if character in _AS_SPACE:
+    if character in _AS_SPACE or unicodedata.category(character) == "Zs":
         return " "
     if unicodedata.category(character) in _UNSAFE or ord(character) in _SELECTORS:
         return _STAND_IN

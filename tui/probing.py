@@ -1,4 +1,4 @@
-"""A health check as the command line makes it, in a process of its own."""
+"""Commands that need no host, carried out as the command line does, in processes of their own."""
 
 from __future__ import annotations
 
@@ -15,34 +15,47 @@ from tui.plain import plain
 from tui.showing import Probe, Stage
 
 ANSWERS_WITHIN_S = 90.0
-_PACKAGE_AT = Path(__file__).resolve().parents[1]
 
 
 async def probe(deck: Deck) -> None:
-    """Check the target stage by stage, and show what was found."""
-    deck.probed(Probe(running=True))
-    deck.probed(await _checked(deck.record.root))
+    """Check the target in use stage by stage, and show what was found."""
+    deck.show(probe=Probe(running=True))
+    deck.show(probe=await checked(deck.record.root))
 
 
-async def _checked(root: Path) -> Probe:
+async def checked(root: Path, target: str = "") -> Probe:
+    """Check a target; the one in use when none is named."""
+    named = ["--target", target] if target else []
+    content = await asked(root, "health", "--no-require-gpu", *named)
+    try:
+        return probe_of(content, time.time())
+    except (ValueError, KeyError, TypeError):
+        return Probe(at_s=time.time(), sentence="the check gave no answer that can be read")
+
+
+async def asked(root: Path, *words: str) -> JsonObject:
+    """The answer of a command, as a shell would get it with --json; what went wrong as `error`."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kerneldeck", "health", "--json", "--no-require-gpu",
-        cwd=root, env=None, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        sys.executable, "-m", "kerneldeck", *words, "--json", cwd=root, stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
         async with asyncio.timeout(ANSWERS_WITHIN_S):
             said, _ = await process.communicate()
+        answer: JsonObject = json.loads(said)
+        return answer
     except TimeoutError:
-        return Probe(at_s=time.time(), sentence=f"the check gave no answer within {ANSWERS_WITHIN_S:g} s")
+        return _failed(f"no answer within {ANSWERS_WITHIN_S:g} s")
+    except ValueError:
+        return _failed("no answer that can be read")
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    try:
-        return probe_of(json.loads(said), time.time())
-    except (ValueError, KeyError, TypeError):
-        return Probe(at_s=time.time(), sentence="the check gave no answer that can be read")
+
+
+def _failed(sentence: str) -> JsonObject:
+    return {"error": {"sentence": sentence, "hint": ""}}
 
 
 def probe_of(content: JsonObject, at_s: float) -> Probe:

@@ -23,8 +23,8 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .columns #pane-context, .areas #pane-context { height: 2fr; }
 .columns .body, .areas .body { display: block; }
 .areas #drawer { display: block; width: 40; height: 1fr; border-left: vkey ansi_bright_black; }
-.ascii.columns #left, .ascii.areas #left { border-right: ascii ansi_bright_black; }
-.ascii.areas #drawer { border-left: ascii ansi_bright_black; }
+.ascii .columns #left, .ascii .areas #left { border-right: ascii ansi_bright_black; }
+.ascii .areas #drawer { border-left: ascii ansi_bright_black; }
 .zoomed #left, .compact #left { border: none !important; }
 .zoomed Pane, .zoomed #left, .zoomed #right { display: none; }
 .compact Pane, .compact #left, .compact #right { display: none; }
@@ -48,8 +48,10 @@ Prompt { align: left bottom; background: transparent; }
 Prompt > Vertical { height: 10; width: 1fr; background: ansi_default; border-top: solid ansi_bright_black; }
 Prompt LinesView { height: 8; width: 1fr; }
 Prompt Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
-LineInput { align: left bottom; background: transparent; }
-LineInput > Vertical { height: 2; width: 1fr; background: ansi_default; }
-LineInput LinesView { height: 1; width: 1fr; }
-LineInput Input { height: 1; border: none; padding: 0 1; background: ansi_default; }
+.ascii Confirm > Vertical, .ascii CopyMenu > Vertical { border: ascii ansi_yellow; }
+.ascii Prompt > Vertical { border-top: ascii ansi_bright_black; }
+FormScreen { background: ansi_default; layout: vertical; }
+FormScreen .edge { height: 1; width: 1fr; }
+FormScreen .told { height: auto; max-height: 6; width: 1fr; }
+FormScreen ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
 """

@@ -70,21 +70,16 @@ class Desk:
         """Queue the job. Without its turn within `wait_s` (None: without bound) it ends as Busy."""
         self._log.tell(WorkAsked(job.work), job.work.actor, job.work.receipt)
         if not self.idle and wait_s is not None:
-            if wait_s <= 0:
-                self._end(job, self._busy())
-                return
             job.expiry = asyncio.get_running_loop().call_later(wait_s, self._expire, job)
         self._queue.append(job)
         self._wake.set()
 
     def _expire(self, job: Job) -> None:
-        if job in self._queue:
+        if job in self._queue and self._running is not None:
             self._queue.remove(job)
-            self._end(job, self._busy())
+            self._end(job, self._busy(self._running))
 
-    def _busy(self) -> Busy:
-        """Names what runs, else what stands first in the queue."""
-        first = self._running or self._queue[0]
+    def _busy(self, first: Job) -> Busy:
         holder = Holder.here(first.work.command, lambda: first.work.asked_s)
         who = holder.described(holder, time.time()).replace(f"pid {holder.pid}", f"pid {first.work.pid}")
         hint = "wait with --wait SECONDS, or end that command"

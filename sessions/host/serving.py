@@ -45,11 +45,11 @@ def serve(start: Path, ready: int) -> int:
     try:
         _, here = host_place(start)
         with _held(start, str(here.socket)) as held:
-            if check_socket(here.socket):
-                here.socket.unlink()  # whoever holds the workspace may: nobody listens there
+            check_socket(here.socket)  # a dead one is replaced: whoever holds the workspace may
             recovered = _recovered(held)
             os.chdir("/")
             asyncio.run(_served(held, here.socket, recovered, ready))
+            _drop_empty(here.log)
     except _OtherServes:
         _tell(ready, {"ready": True})
     except KerneldeckError as fault:
@@ -100,6 +100,13 @@ def _listens(path: str) -> bool:
         except OSError:
             return False
     return True
+
+
+def _drop_empty(log: Path) -> None:
+    """A log in which nothing was said, before the next host may write into it."""
+    with suppress(OSError):
+        if log.stat().st_size == 0:
+            log.unlink()
 
 
 def _recovered(held: Held) -> list[str]:

@@ -20,7 +20,7 @@ def held(deck: Deck) -> Iterator[Path]:
     reached, go_on = deck.root.parent / "reached", deck.root.parent / "go-on"
     deck.run("verify")
     deck.kernel(f"touch {reached}; while [ ! -e {go_on} ]; do sleep 0.01; done; score=100")
-    command = deck.start("run", "--mode", "final")
+    command = deck.start("run", "--mode", "final", "--timeout", "120")
     wait_until(reached.exists, "the run")
     yield go_on
     go_on.touch()

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -212,6 +212,19 @@ def processes_of(root: Path) -> list[int]:
         if process.name.isdecimal() and _belongs(process, text):
             found.append(int(process.name))
     return found
+
+
+def hosts_of(root: Path) -> list[int]:
+    """Hosts that serve the workspace, or are about to."""
+    words = f"host\0serve\0-C\0{root}\0".encode()
+    return [pid for pid, line in _command_lines() if words in line]
+
+
+def _command_lines() -> Iterator[tuple[int, bytes]]:
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            with suppress(OSError):
+                yield int(process.name), (process / "cmdline").read_bytes()
 
 
 def _belongs(process: Path, text: bytes) -> bool:

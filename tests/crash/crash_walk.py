@@ -23,6 +23,7 @@ from pathlib import Path
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import crash_checks as checks
 from aftermath import Aftermath
 from crash_workspace import NEXT, PROGRAM_WALKS, WALKS, Call
 from forked import Said, adopt_orphans, in_child, start_program, wait_for_all
@@ -103,15 +104,19 @@ def walk_program(ground: Ground, folder: Path, moments: list[float]) -> Tally:
 
 
 def _follow(root: Path, one: Call, change: int, output: Path) -> tuple[int, int]:
-    """Run the program and kill it at so many changes; how many there were, and its wait status."""
+    """Run the program and kill it, and its host, at so many changes; how many there were, its wait status."""
     state = root / ".kerneldeck"
     folders = [root, root / "src", state, *(state / name for name in ("staging", "outputs", "blobs"))]
     output.unlink(missing_ok=True)
     with moments_in(folders) as moments:
         pid = start_program(_words(root, one), output)
         seen = moments.follow(pid, change)
-        if seen >= change:
-            os.kill(pid, signal.SIGKILL)
+        if seen < change:
+            status, left = wait_for_all(pid)
+            assert not left, left
+            return seen, status
+        for process in (*checks.hosts_of(root), pid):
+            os.kill(process, signal.SIGKILL)
         return seen, os.waitpid(pid, 0)[1]
 
 

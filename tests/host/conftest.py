@@ -27,15 +27,21 @@ def as_a_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def patient(deck: Deck) -> Deck:
+    """Its trials may wait for what a test does meanwhile."""
+    deck.write("kerneldeck.toml", deck.read("kerneldeck.toml").replace("timeout_s = 10", "timeout_s = 120"))
+    return deck
+
+
 @pytest.fixture
 def deck(tmp_path: Path) -> Iterator[Deck]:
-    made = plain(tmp_path / "sums")
+    made = patient(plain(tmp_path / "sums"))
     yield made
     end_host(made.root)
 
 
 @pytest.fixture
 def knobbed(tmp_path: Path) -> Iterator[Deck]:
-    made = configured(tmp_path / "knobs")
+    made = patient(configured(tmp_path / "knobs"))
     yield made
     end_host(made.root)

@@ -19,14 +19,15 @@ def only_the_host(deck: Deck) -> bool:
 
 
 def test_a_killed_command_takes_its_trial_with_it(deck: Deck) -> None:
-    reached, _ = gated(deck)
+    reached, go_on = gated(deck)
     running = command(deck, "run", "--mode", "final")
     wait_until(reached.exists, "the trial")
     kill(running.pid)
     running.communicate()
     wait_until(lambda: deck.seen()["history"] == {"cancelled": 1}, "its end on record")
     wait_until(lambda: only_the_host(deck), "the end of all that it had started")
-    assert "recovered" not in deck.run("run", "--mode", "dev", "--json", code=None).said
+    go_on.touch()
+    assert "recovered" not in deck.run("run", "--mode", "final").said
 
 
 def test_a_killed_sweep_is_stopped(knobbed: Deck) -> None:

@@ -32,7 +32,7 @@ def test_the_wheel_works_beside_a_decoy_core(installed: Path, tmp_path: Path) ->
     for name in ("core", "sessions", "kernels", "tui"):
         (decoy / name).mkdir(parents=True)
         (decoy / name / "__init__.py").write_text('raise ImportError("the decoy was imported")\n')
-    environment = {**os.environ, "PYTHONPATH": str(decoy)}
+    environment = {**os.environ, "PYTHONPATH": str(decoy), "KERNELDECK_HOST_IDLE_S": "0"}
     workspace = tmp_path / "plan"
 
     def kerneldeck(*arguments: str) -> dict[str, object]:

@@ -10,7 +10,6 @@ from tui.panes.lines_view import ScrolledLines
 from tui.panes.queue_list import QueueList
 from tui.probing import probe
 from tui.screens.help import HelpScreen
-from tui.screens.line_input import LineInput
 from tui.screens.pages import LinesPage
 from tui.screens.prompt import Prompt
 
@@ -95,17 +94,11 @@ def _move_queue(app: KerneldeckApp, queue: QueueList, where: str) -> None:
 
 @handles("view.filter")
 async def _filter(app: KerneldeckApp) -> None:
-    table = app.main.history.table
-    if table is None:
+    table, bar = app.main.history.table, app.main.history.bar
+    if table is None or bar is None:
         app.deck.say("filter: there are no runs yet")
-        return
-
-    def asked(words: str | None) -> None:
-        if words is not None:
-            table.filter(words)
-
-    label = "filter: words of status, purpose, verdict, target, or knob=value"
-    app.push_screen(LineInput(label, table.view.words, app.paint, app.deck.showing.glyphs), asked)
+    else:
+        bar.open(table.view.words)
 
 
 @handles("row.menu")
@@ -154,7 +147,9 @@ async def _help(app: KerneldeckApp) -> None:
 
 @handles("app.log")
 async def _log(app: KerneldeckApp) -> None:
-    lines = app.deck.commands or ["nothing was done here yet: every action leaves its command line here"]
+    none = ["nothing was done here yet: every action leaves its command line here"]
+    said = app.deck.messages or ["nothing yet"]
+    lines = [*(app.deck.commands or none), "", "What was said, the newest last:", *said]
     app.push_screen(LinesPage("Command lines of this session", lines, app.paint, app.deck.showing.glyphs))
 
 

@@ -12,6 +12,7 @@ from tui.actions import CONTEXT, HISTORY, QUEUE
 from tui.details.subject import CheckpointSubject, CompareSubject, DiffSubject, Subject, TrialSubject
 from tui.details.view import DetailPage
 from tui.doing.registry import handles
+from tui.forms.copy_menu import CopyMenu
 from tui.plain import plain
 
 if TYPE_CHECKING:
@@ -89,6 +90,22 @@ async def _sort(app: KerneldeckApp) -> None:
 async def _reverse(app: KerneldeckApp) -> None:
     if app.main.history.table is not None:
         app.main.history.table.sort_reverse()
+
+
+@handles("row.copy", "view.save")
+async def _copy(app: KerneldeckApp) -> None:
+    reader, table = app.main.history.reader, app.main.history.table
+    if reader is None or table is None:
+        app.deck.say("copy: no runs are recorded yet")
+        return
+    trial = selected_trial(app)
+    row = next(iter(reader.rows([trial])), None) if trial is not None else None
+
+    def told(sentence: str | None) -> None:
+        if sentence:
+            app.deck.say(sentence)
+
+    app.push_screen(CopyMenu(reader, table.view, row, app.paint, app.deck.showing.glyphs), told)
 
 
 @handles("row.edit")

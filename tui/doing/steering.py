@@ -118,16 +118,6 @@ async def _stop(app: KerneldeckApp) -> None:
     app.push_screen(Confirm(question, app.paint, showing.glyphs), stop)
 
 
-@handles("final.verify")
-async def _verify(app: KerneldeckApp) -> None:
-    app.deck.submit("guarded_final_verify", {}, "kerneldeck verify")
-
-
-@handles("item.run")
-async def _run(app: KerneldeckApp) -> None:
-    app.deck.submit("run_objective", {}, "kerneldeck run")
-
-
 @handles("item.again")
 async def _again(app: KerneldeckApp) -> None:
     row = app.main.queue.selected if app.main.pane == QUEUE else None

@@ -10,7 +10,7 @@ from core.words import JsonObject, Status
 from sessions.history import HistoryRow, Order, Scope, Standing, View
 from tui.glyphs import Glyphs
 from tui.history import words
-from tui.line import Line, Span, line_of
+from tui.line import Line, Span
 from tui.numbers import score_text, span_text
 from tui.plain import ascii_only, padded, plain
 
@@ -90,7 +90,23 @@ def row_line(row: HistoryRow, width: int, look: Look, marked: bool, here: bool) 
         ]
     note, role = _note(row, look)
     spans.append(Span(padded(_own(note, look), note_width(width), ascii_glyphs=look.glyphs.ascii), role))
-    return line_of(*spans)
+    return _merged(spans)
+
+
+def _merged(spans: list[Span]) -> Line:
+    """The spans as few as can be: blanks look the same in every role of a row, so they join any."""
+    merged = spans[:1]
+    for span in spans[1:]:
+        last = merged[-1]
+        if not span.text:
+            continue
+        if span.role == last.role or not span.text.strip():
+            merged[-1] = Span(last.text + span.text, last.role)
+        elif not last.text.strip():
+            merged[-1] = Span(last.text + span.text, span.role)
+        else:
+            merged.append(span)
+    return tuple(merged)
 
 
 def _own(text: str, look: Look) -> str:

@@ -17,7 +17,7 @@ from sessions.history import HistoryReader, Order, View
 from tui.glyphs import UNICODE, Glyphs
 from tui.history.cells import Look, header_line, row_line
 from tui.history.window import HistoryWindow, Loaded, load
-from tui.line import Line, Span, cut, line_of, text_of
+from tui.line import Line, Span, changed_cells, cut, line_of, text_of
 from tui.paint import Paint
 from tui.panes.lines_view import strip_of
 from tui.plain import plain
@@ -53,7 +53,7 @@ class HistoryTable(Widget, can_focus=True):
 
     @dataclass
     class Viewed(Message):
-        """Another view is shown, with so many of `total` trials; also when trials were added."""
+        """A view was read and is shown, with so many of `total` trials."""
 
         view: View
         count: int
@@ -130,8 +130,6 @@ class HistoryTable(Widget, can_focus=True):
         else:
             self._top += above
         self._repaint()
-        if above:
-            self._tell_view()
 
     def filter(self, words: str) -> None:
         self.show(replace(self._wanted, words=words.strip()))
@@ -276,11 +274,12 @@ class HistoryTable(Widget, can_focus=True):
             self._repaint_line(y)
 
     def _repaint_line(self, y: int) -> None:
-        if 0 <= y < len(self._shown) and self._line(y) != self._shown[y]:
-            self.refresh_line(y)
-
-    def refresh_line(self, y: int) -> None:
-        self.refresh(Region(0, y, self.size.width, 1))
+        if not 0 <= y < len(self._shown):
+            return
+        line = self._line(y)
+        start, end = changed_cells(self._shown[y], line)
+        if end:
+            self.refresh(Region(start, y, min(end, self.size.width) - start, 1))
 
     def on_resize(self, event: events.Resize) -> None:
         self._shown = [()] * event.size.height

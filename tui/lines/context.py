@@ -91,7 +91,9 @@ def _standing(showing: Showing) -> Iterator[Line]:
     best = workspace.best
     trial = f"  #{best.trial_id}" if best.trial_id else ""
     yield _named(
-        "best", (score_text(best.score, plain(workspace.unit)), "best"), f"  {best.id[:_SHORT_ID]}{trial}"
+        "best",
+        (score_text(best.score, plain(workspace.unit)), "best"),
+        f"  {plain(best.id[:_SHORT_ID])}{trial}",
     )
     if workspace.changed_files:
         changed = ", ".join(plain(one) for one in workspace.changed_files)

@@ -28,7 +28,7 @@ def health_head(showing: Showing, width: int) -> Line:
     )
     if probe.sentence and not target.sentence:
         parts.append(Part(line_of((plain(probe.sentence), "bad")), 0))
-    parts += [Part(_gpu_short(gpus[0], len(gpus)), 2)] if gpus else []
+    parts += [Part(_gpu_short(gpus[0], len(gpus)), 2, cuts=True)] if gpus else []
     if not gpus and not parts:
         parts.append(Part(_without_gpu(showing), 2))
     parts.append(Part(_age(showing), 1))
@@ -64,7 +64,7 @@ def _without_gpu(showing: Showing) -> Line:
 
 
 def _gpu_short(gpu: Gpu, count: int) -> Line:
-    words = [*_figures(gpu), *(f"throttled: {plain(one)}" for one in gpu.throttle if one != "idle")]
+    words = [*(f"throttled: {plain(one)}" for one in gpu.throttle if one != "idle"), *_figures(gpu)]
     more = [f"and {count - 1} more GPUs"] if count > 1 else []
     return line_of(" ".join(words + more))
 

@@ -15,7 +15,13 @@ from tui.plain import fit, padded, plain
 from tui.queue_rows import ENDED, RUNNING, WAITING, QueueRow
 from tui.showing import Showing
 
-EMPTY = "empty: a adds a sweep or a run, A runs the selected row again"
+EMPTY = "empty: a adds a sweep, n runs what the workspace holds"
+NOTHING_YET = (
+    "Nothing ran, runs or waits.",
+    "a  add a sweep: which values of which knobs, and what that will cost",
+    "n  run the objective once on what the workspace holds",
+    "v  verify what the workspace holds: the first one that passes becomes the best",
+)
 _STATE_WIDTH, _ID_WIDTH, _SCORE_WIDTH, _NOTE_WIDTH = 9, 8, 11, 10
 _KNOB_LEAST, _KNOB_MOST = 3, 11
 _FEWEST_TIMED = 3
@@ -155,14 +161,17 @@ def queue_line(
     is_best = _is_best(shown, showing)
     left = line_of(
         "  ", (padded(word, _STATE_WIDTH), role), (f" {padded(_id(shown), _ID_WIDTH)}", "dim"),
-        _knob_values(overlay, columns, showing), (f" {told}", "best" if is_best else ""),
+        _knob_values(overlay if shown.candidate_id else None, columns, showing),
+        (f" {told}", "best" if is_best else ""),
     )  # fmt: skip
     note = fit(_note(shown, showing, is_best), max(0, width - width_of(left) - 2), showing.glyphs.ascii)
     return (*left, Span(f"  {note}", "best" if is_best else "dim"))
 
 
-def _knob_values(overlay: Mapping[str, Scalar], columns: Columns, showing: Showing) -> str:
-    """What a candidate does not set stays as the files have it."""
+def _knob_values(overlay: Mapping[str, Scalar] | None, columns: Columns, showing: Showing) -> str:
+    """What a candidate does not set stays as the files have it; None: there is no candidate."""
+    if overlay is None:
+        return " " * sum(size + 1 for _, size in columns.knobs)
     current, ascii_glyphs = showing.facts.current, showing.glyphs.ascii
     texts = [(plain(overlay.get(name, current.get(name, ""))), size) for name, size in columns.knobs]
     return "".join(f" {padded(text, size, right=True, ascii_glyphs=ascii_glyphs)}" for text, size in texts)

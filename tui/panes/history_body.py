@@ -16,6 +16,7 @@ from tui.showing import Showing
 if TYPE_CHECKING:
     from sessions.history import HistoryReader
     from tui.app import KerneldeckApp
+    from tui.history.filter_bar import FilterBar
     from tui.history.table import HistoryTable
 
 
@@ -26,6 +27,7 @@ class HistoryBody(Vertical, can_focus=True):
         super().__init__(id=id)
         self._app = deck_app
         self.table: HistoryTable | None = None
+        self.bar: FilterBar | None = None
         self.reader: HistoryReader | None = None
         self._empty = LinesView(deck_app.paint, deck_app.deck.showing.glyphs.ascii)
         self._newest: object = None
@@ -57,16 +59,26 @@ class HistoryBody(Vertical, can_focus=True):
             return
         if reader is None:
             return
+        from tui.history.filter_bar import FilterBar
         from tui.history.table import HistoryTable
 
         self.reader = reader
         self.table = HistoryTable(reader, self._app.paint, self._app.deck.showing.glyphs)
         self.table.follow = True  # until somebody reads in it
         self._empty.display = False
-        self.mount(self.table)
+        self.bar = FilterBar(reader, self._app.paint, self._app.deck.showing.glyphs)
+        self.mount(self.bar, self.table)
         if self.has_focus:
             self.table.focus()
 
     def on_focus(self) -> None:
+        if self.table is not None:
+            self.table.focus()
+
+    def on_filter_bar_filtered(self, event: FilterBar.Filtered) -> None:
+        if self.table is not None:
+            self.table.filter(event.words)
+
+    def on_filter_bar_closed(self) -> None:
         if self.table is not None:
             self.table.focus()

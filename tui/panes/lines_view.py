@@ -10,17 +10,21 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.line import Line, Lines, text_of
+from tui.line import Line, Lines, changed_cells, text_of
 from tui.paint import Paint
-from tui.plain import ascii_only
+from tui.plain import ascii_only, plain
 
 
 def strip_of(line: Line, paint: Paint, ascii_glyphs: bool, width: int, base: str = "") -> Strip:
-    """The line as the screen library paints it, in exactly `width` cells."""
+    """The line as the screen library paints it, in exactly `width` cells.
+
+    Whatever a line was made of, nothing that a terminal would act on passes here.
+    """
     under = paint.style(base)
     segments = [
-        Segment(ascii_only(span.text) if ascii_glyphs else span.text, under + paint.style(span.role))
+        Segment(ascii_only(safe) if ascii_glyphs else safe, under + paint.style(span.role))
         for span in line
+        if (safe := span.text if span.text.isprintable() else plain(span.text))
     ]
     return Strip(segments).adjust_cell_length(width, under)
 
@@ -43,9 +47,10 @@ class LinesView(Widget):
         """Show these; only rows that changed are painted again."""
         before, self._lines = self._lines, lines
         for number in range(max(len(before), len(lines))):
-            old = before[number] if number < len(before) else None
-            if old != (lines[number] if number < len(lines) else None):
-                self.refresh(Region(0, number, self.size.width, 1))
+            old = before[number] if number < len(before) else ()
+            start, end = changed_cells(old, lines[number] if number < len(lines) else ())
+            if end:
+                self.refresh(Region(start, number, min(end, self.size.width) - start, 1))
 
     def render_line(self, y: int) -> Strip:
         line = self._lines[y] if y < len(self._lines) else ()

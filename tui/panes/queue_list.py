@@ -9,8 +9,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from core.workspace.config import Knob
-from tui.line import Line, Span, line_of
-from tui.lines.queue import EMPTY, Columns, columns_of, queue_columns, queue_line
+from tui.line import Line, Span, changed_cells, line_of
+from tui.lines.queue import NOTHING_YET, Columns, columns_of, queue_columns, queue_line
 from tui.paint import Paint
 from tui.panes.lines_view import strip_of
 from tui.queue_rows import QueueRow, QueueRows, queue_rows
@@ -122,8 +122,15 @@ class QueueList(ScrollView, can_focus=True):
         """Refresh the rows in view whose line is another one than was painted."""
         self._set_columns()
         for y in range(self.size.height):
-            if self._painted.get(y) != self._line_at(y):
-                self.refresh(Region(0, y, self.size.width, 1))
+            self._repaint_line(y)
+
+    def _repaint_line(self, y: int) -> None:
+        """Refresh the cells that differ; all of them where the cursor, which fills the row, comes or goes."""
+        before, line = self._painted.get(y, ()), self._line_at(y)
+        whole = y not in self._painted or _on_cursor(before) != _on_cursor(line)
+        start, end = (0, self.size.width) if whole else changed_cells(before, line)
+        if end:
+            self.refresh(Region(start, y, min(end, self.size.width) - start, 1))
 
     def _set_columns(self) -> None:
         """Columns are chosen once a sweep, width and shift: values that come later never move them."""
@@ -153,11 +160,12 @@ class QueueList(ScrollView, can_focus=True):
         """The line at that row of the pane; the marker and the reverse of the cursor are part of it."""
         if y == 0:
             if not len(self._rows):
-                return line_of((f"  {EMPTY}", "dim"))
+                return line_of((f"  {NOTHING_YET[0]}", "dim"))
             return queue_columns(self._columns, self._showing.unit, self.size.width)
         number = y - 1 + self.scroll_offset.y
         if number >= len(self._rows):
-            return ()
+            more = NOTHING_YET[y : y + 1] if not len(self._rows) else ()
+            return line_of(*((f"  {text}", "dim") for text in more))
         line = self._line(number)
         if number != self._number:
             return line
@@ -166,9 +174,13 @@ class QueueList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         line = self._painted[y] = self._line_at(y)
-        base = "cursor" if line and line[0].role == "cursor" else ""
+        base = "cursor" if _on_cursor(line) else ""
         return strip_of(line, self._paint, self._showing.glyphs.ascii, self.size.width, base)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self._set_columns()
+
+
+def _on_cursor(line: Line) -> bool:
+    return bool(line) and line[0].role == "cursor"

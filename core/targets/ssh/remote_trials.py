@@ -174,7 +174,7 @@ class RemoteTrials:
     def __init__(self, link: AgentLink, sync: RemoteSync) -> None:
         self.link = link
         self.sync = sync
-        self._collected: list[str] = []  # to be forgotten there with the next request
+        self._collected: list[str] = []  # or ended for nobody: to be forgotten there with the next request
 
     async def run(self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None = None) -> Collected:
         """Run it and land what it left in `folder`. When the waiting task is cancelled, it is ended first.
@@ -239,6 +239,7 @@ class RemoteTrials:
         with suppress(TargetFault):
             await self.cancel(trial_id)
             await asyncio.wait([asked], timeout=GRACE_S + _AFTER_END_S)
+        self._collected.append(trial_id)
         asked.cancel()
         await asyncio.wait([asked])
         if not asked.cancelled():

@@ -1,0 +1,72 @@
+"""The app, its guard and its host are killed one by one: nothing is lost, and the terminal stays sane."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tests.cli.deck import Deck, wait_until
+from tests.host.hosting import host_pid, kill, rows
+from tests.terminal.acting import PaneMaker, app_pids, sweep_that_waits
+from tests.terminal.tmux import PROMPT
+
+
+def test_a_killed_app_leaves_the_terminal_sane_and_the_sweep_running(deck: Deck, pane: PaneMaker) -> None:
+    go_on = sweep_that_waits(deck)
+    screen = pane()
+    screen.start()
+    screen.wait_for("sums#01 RUN")
+    kill(app_pids(deck)[-1])
+    said = screen.wait_for(PROMPT)
+    assert "the app was ended by SIGKILL" in said and "kerneldeck tui" in said
+    assert screen.state("alternate_on") == "0" and screen.state("cursor_flag") == "1"
+    screen.type("stty -a | tr ';' '\\n' | grep -c ' icanon'", "Enter")
+    screen.wait_for(lambda text: "\n1\n" in text, "a terminal in its usual mode")
+    go_on.touch()
+    wait_until(lambda: rows(deck.root, "SELECT state FROM sweeps") == [("done",)], "the sweep's end")
+
+
+def test_the_app_leaves_when_the_process_above_it_is_killed(deck: Deck, pane: PaneMaker) -> None:
+    screen = pane()
+    screen.start()
+    screen.wait_for("sums idle")
+    kill(app_pids(deck)[0])
+    wait_until(lambda: app_pids(deck) == [], "the app's end")
+
+
+def test_a_killed_host_is_followed_by_another_that_goes_on(deck: Deck, pane: PaneMaker) -> None:
+    go_on = sweep_that_waits(deck)
+    screen = pane()
+    screen.start()
+    screen.wait_for("sums#01 RUN")
+    before = host_pid(deck.root)
+    kill(before)
+    screen.wait_for("connected again")
+    assert host_pid(deck.root) != before
+    go_on.touch()
+    screen.wait_for("sums#01 DONE 8/8")
+    counted = rows(deck.root, "SELECT COUNT(*) FROM trials WHERE purpose = 'screen' AND status = 'ok'")
+    assert counted == [(8,)]
+
+
+def test_a_host_that_was_stopped_is_started_again_only_when_asked(deck: Deck, pane: PaneMaker) -> None:
+    screen = pane()
+    screen.start()
+    screen.wait_for("sums idle")
+    deck.run("host", "stop")
+    screen.wait_for("host ended")
+    screen.press("r")
+    screen.wait_for("sums idle")
+
+
+def test_ctrl_c_and_a_hangup_stop_nothing(deck: Deck, pane: PaneMaker) -> None:
+    go_on = sweep_that_waits(deck)
+    screen = pane()
+    screen.start()
+    screen.wait_for("sums#01 RUN")
+    screen.press("C-c")
+    screen.wait_for("nothing was stopped")
+    os.kill(app_pids(deck)[0], signal.SIGHUP)
+    screen.wait_for(PROMPT)
+    go_on.touch()
+    wait_until(lambda: rows(deck.root, "SELECT state FROM sweeps") == [("done",)], "the sweep's end")

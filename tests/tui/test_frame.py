@@ -1,0 +1,314 @@
+"""The main screen: layouts, panes, what keys ask of the host, what is told about it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.words import Status
+from sessions.host.client import HostKeyAsked
+from sessions.host.events import Gpu, TargetView
+from sessions.host.snapshot import SweepView
+from sessions.host.wire import HostFault
+from tests.cli.deck import configured
+from tests.tui.scripted import candidates, shown, snapshot, trial
+from tui.glyphs import ASCII
+from tui.main_screen import layout_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return configured(tmp_path / "sums").root
+
+
+def run(work) -> None:  # type: ignore[no-untyped-def]
+    asyncio.run(work)
+
+
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [((80, 24), "accordion"), ((109, 30), "accordion"), ((110, 30), "columns"), ((150, 40), "areas"),
+     ((60, 16), "accordion"), ((59, 24), "compact"), ((80, 15), "compact"), ((40, 12), "compact"),
+     ((39, 30), "tiny"), ((80, 11), "tiny")],
+)  # fmt: skip
+def test_the_layout_follows_from_the_size(size: tuple[int, int], name: str) -> None:
+    assert layout_of(*size) == name
+
+
+@pytest.mark.parametrize(
+    "size", [(80, 24), (60, 16), (110, 30), (150, 40)], ids=lambda size: f"{size[0]}x{size[1]}"
+)
+def test_every_size_shows_the_pinned_row_the_open_pane_and_the_keys(
+    root: Path, size: tuple[int, int]
+) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=6, ended=3, running=True), size) as screen:
+            lines = (await screen.wait_for("RUN       #4")).splitlines()
+            assert len(lines) == size[1] and "sums#07 RUN 3/10" in lines[0] and "h200-3" in lines[0]
+            assert "q detach" in lines[-1]
+            for number, name in enumerate(("context", "health", "queue", "history"), start=1):
+                await screen.press(str(number))
+                await screen.wait_for(f"[{number}]{name.capitalize()}")
+                assert screen.app.main.panes[name].body.has_focus_within
+                assert "sums#07 RUN 3/10" in screen.text().splitlines()[0]
+
+    run(look())
+
+
+def test_zoom_gives_the_pane_all_rows_and_keeps_the_pinned_one(root: Path) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=40, ended=3, running=True)) as screen:
+            await screen.wait_for(" 4 History")
+            await screen.press("z")
+            text = await screen.wait_for(lambda text: " 4 History" not in text)
+            assert "sums#07 RUN" in text.splitlines()[0] and "[3]Queue" in text.splitlines()[1]
+            await screen.press("escape")
+            await screen.wait_for(" 4 History")
+
+    run(look())
+
+
+def test_the_cursor_follows_its_candidate_through_waiting_running_and_ended(root: Path) -> None:
+    async def look() -> None:
+        names = candidates(7)
+        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
+            await screen.wait_for("WAIT      00000003")
+            await screen.press("j")
+            await screen.wait_for("> WAIT      00000003")
+            moved = snapshot(waiting=4, ended=2, running=True)
+            assert moved.sweep is not None
+            later = (names[4], names[5], names[3], names[6])
+            await screen.tell(replace(moved, sweep=replace(moved.sweep, waiting=later)))
+            text = await screen.wait_for(lambda text: text.index("00000005") < text.index("00000003"))
+            assert "> WAIT      00000003" in text
+            await screen.tell(snapshot(waiting=3, ended=3, running=True))
+            await screen.wait_for("> RUN       #4")
+            await screen.tell(snapshot(waiting=2, ended=4, running=True))
+            await screen.wait_for("> OK        #4")
+            selected = screen.app.main.queue.selected
+            assert selected is not None and selected.candidate_id == names[3]
+
+    run(look())
+
+
+def test_a_queue_of_10_000_makes_only_the_rows_in_view(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tui.panes import queue_list
+
+    made = 0
+    real = queue_list.queue_line
+
+    def counted(*arguments):  # type: ignore[no-untyped-def]
+        nonlocal made
+        made += 1
+        return real(*arguments)
+
+    monkeypatch.setattr(queue_list, "queue_line", counted)
+
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=10_000, ended=3, running=True)) as screen:
+            await screen.wait_for("10,000 wait")
+            await screen.press("G")
+            await screen.wait_for(f"WAIT      {candidates(10_004)[-1][:8]}")
+            assert made < 1000
+
+    run(look())
+
+
+def test_keys_ask_the_host_and_their_receipt_is_shown_until_the_answer(root: Path) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
+            names = candidates(7)
+            screen.host.held = asyncio.Event()
+            await screen.wait_for("RUN       #3")
+            await screen.press("p")
+            await screen.wait_for("requested: pause sweep #7")
+            screen.host.held.set()
+            await screen.wait_for("pause done")
+            await screen.press("j", "K", "J", "x")
+            assert screen.host.asked == [
+                ("pause", {}),
+                ("move", {"candidate": names[3], "by": -1}),
+                ("move", {"candidate": names[3], "by": 1}),
+                ("cancel", {"candidate": names[3]}),
+            ]
+            paused = snapshot(waiting=4, ended=2)
+            assert paused.sweep is not None
+            await screen.tell(replace(paused, sweep=replace(paused.sweep, state="PAUSED", paused_by="mcp")))
+            text = await screen.wait_for("PAUSED by mcp")
+            assert "p resume" in text and "HELD" in text
+            await screen.press("p")
+            assert screen.host.asked[-1] == ("resume", {})
+
+    run(look())
+
+
+@pytest.mark.parametrize(("key", "asked"), [("X", "stop"), ("R", "restore_best_checkpoint"), ("x", "cancel")])
+def test_what_cannot_be_undone_asks_with_the_safe_answer_chosen(root: Path, key: str, asked: str) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
+            await screen.wait_for("RUN       #3")
+            for answer in ("enter", "escape", "n"):
+                await screen.press(key)
+                await screen.wait_for("[y]")
+                await screen.press(answer)
+                await screen.wait_for(lambda text: "[y]" not in text)
+            assert screen.host.asked == []
+            await screen.press(key, "right", "enter")
+            await screen.wait_for(lambda text: "[y]" not in text)
+            await screen.pilot.pause()
+            assert [name for name, _ in screen.host.asked] == [asked]
+
+    run(look())
+
+
+def test_reading_only_dims_and_says_why(root: Path) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=4, ended=2, running=True), readonly=True) as screen:
+            assert "reads only" in (await screen.wait_for("RUN       #3")).splitlines()[0]
+            for key in ("p", "x", "X", "J", "v", "R", "a", "n", "A"):
+                await screen.press(key)
+                await screen.wait_for("this app only reads (--readonly)")
+                screen.app.deck.say("-")
+            assert screen.host.asked == []
+
+    run(look())
+
+
+def test_a_lost_host_is_told_with_the_last_state_kept(root: Path) -> None:
+    async def look() -> None:
+        leaving = replace(snapshot(waiting=4, ended=2, running=True), leaving="it was stopped")
+        async with shown(root, leaving) as screen:
+            await screen.wait_for("RUN       #3")
+            screen.host.lose(HostFault("the host has ended meanwhile"))
+            text = await screen.wait_for("host ended")
+            assert "it was stopped" in text and "r starts it again" in text and "RUN       #3" in text
+            await screen.press("p")
+            await screen.wait_for("there is no host")
+            await screen.press("r")
+            await screen.wait_for("connected again")
+
+    run(look())
+
+
+def test_health_tells_figures_faults_and_what_to_press(root: Path) -> None:
+    gpu = Gpu(0, "H200", "GPU-1", 61.4, 487.2, 700.0, 1755.0, 12_000.0, 144_000.0, ("power cap",), 1)
+
+    async def look() -> None:
+        first = replace(
+            snapshot(), target=TargetView("h200-3", "H200", "connected", 42.0, (gpu,), time.time() - 120.0)
+        )
+        async with shown(root, first) as screen:
+            text = await screen.wait_for("60C 490/700W 1755MHz")
+            assert "throttled: power cap" in text and "STALE" in text
+            lost = TargetView(
+                "h200-3", "H200", "lost", None, (gpu,), 1.0, "auth", "its key is refused", "ask its owner"
+            )
+            await screen.press("2")
+            await screen.tell(replace(first, target=lost))
+            text = await screen.wait_for("LOST its key is refused")
+            assert "LOST at auth" in text.splitlines()[0] and "ask its owner" in text and "GPU 0 H200" in text
+
+    run(look())
+
+
+def test_ended_sweeps_and_failures_are_words(root: Path) -> None:
+    async def look() -> None:
+        names = candidates(3)
+        ended = (
+            trial(3, names[2], Status.OOM, reason="shared memory 232448 > 227328 bytes", score=None),
+            trial(2, names[1], Status.INCORRECT, score=None),
+            trial(1, names[0]),
+        )
+        sweep = SweepView(
+            7, 3, "cli", state="FAILED", counts={"ok": 1, "oom": 1, "incorrect": 1}, reason="no best"
+        )
+        async with shown(root, replace(snapshot(), sweep=sweep, ended=ended)) as screen:
+            text = await screen.wait_for("FAILED no best")
+            assert "1 ok  2 bad" in text and "OOM       #3" in text and "INCORRECT #2" in text
+            await screen.press("i")
+            text = await screen.wait_for("bad hidden")
+            assert "OOM" not in text and "OK        #1" in text
+
+    run(look())
+
+
+def test_help_lists_every_key_of_the_pane_and_the_prompt_does_them(root: Path) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=4, ended=2, running=True), (150, 60)) as screen:
+            await screen.wait_for("RUN       #3")
+            await screen.press("question_mark")
+            text = await screen.wait_for("Keys of Queue")
+            for action in screen.app.keymap.in_pane("queue"):
+                assert action.doc in text
+            await screen.press("escape", "colon", *"sweep pa")
+            await screen.wait_for("pause or resume")
+            await screen.press("enter")
+            await screen.wait_for("pause done")
+            assert screen.host.asked == [("pause", {})]
+
+    run(look())
+
+
+def test_a_fault_in_a_handler_is_a_sentence_and_the_app_goes_on(root: Path) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
+            await screen.wait_for("RUN       #3")
+            screen.app.main.queue.move = lambda by: 1 / 0  # type: ignore[assignment, return-value, method-assign]
+            await screen.press("j")
+            await screen.wait_for("internal fault in nav.down: ZeroDivisionError")
+            await screen.press("1")
+            await screen.wait_for("[1]Context")
+
+    run(look())
+
+
+def test_ascii_is_ascii(root: Path) -> None:
+    async def look() -> None:
+        reason = "µ ± … 漢字 \N{ROCKET}"
+        ended = (trial(1, candidates(9)[8], Status.CRASH, reason=reason, score=None),)
+        for size in ((80, 24), (150, 40)):
+            async with shown(root, replace(snapshot(waiting=3), ended=ended), size, glyphs=ASCII) as screen:
+                await screen.wait_for("CRASH")
+                for keys in (["question_mark"], ["escape", "R"], ["n", "colon"], ["escape", "1"], ["2"]):
+                    await screen.press(*keys)
+                    assert screen.text().isascii(), screen.text()
+
+    run(look())
+
+
+def test_nothing_is_painted_when_nothing_changed(root: Path) -> None:
+    async def look() -> None:
+        first = snapshot(ended=6)
+        assert first.sweep is not None
+        first = replace(first, sweep=replace(first.sweep, state="DONE", ended_s=5.0))
+        async with shown(root, first, (150, 40)) as screen:
+            await screen.wait_for("DONE")
+            await screen.pilot.pause()
+            painted: list[object] = []
+            for widget in [screen.app.main, *screen.app.main.walk_children()]:
+                real = widget.refresh
+                widget.refresh = lambda *a, r=real, w=widget, **k: (painted.append((w, a)), r(*a, **k))[1]  # type: ignore[method-assign]
+            await screen.tell(first)
+            await screen.tell(replace(first, last="another line of the host, shown by no pane"))
+            await screen.pilot.pause()
+            assert painted == []
+
+    run(look())
+
+
+@pytest.mark.parametrize(("key", "trusted"), [("enter", False), ("y", True)])
+def test_an_unknown_host_key_is_asked_about_with_its_fingerprint(root: Path, key: str, trusted: bool) -> None:
+    async def look() -> None:
+        async with shown(root, snapshot()) as screen:
+            asked = HostKeyAsked("h200-3", "h200-3", "ssh-ed25519", "SHA256:abcdef", "~/.ssh/known_hosts")
+            answer = asyncio.ensure_future(screen.app.deck.host_key(asked))
+            text = await screen.wait_for("SHA256:abcdef")
+            assert "Do not connect" in text and "known_hosts" in text
+            await screen.press(key)
+            assert await answer is trusted
+
+    run(look())
