@@ -107,6 +107,18 @@ def test_an_unknown_host_is_a_question_on_a_terminal(tmp_path: Path, user: User,
     assert code == 0 and "Trust it" not in shown
 
 
+def test_the_question_is_two_lines_and_ctrl_c_ends_it(tmp_path: Path, user: User, server: Server) -> None:
+    far = far_of(tmp_path, user, server)
+    user.known_hosts.write_text("")
+    code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env, typed=b"\x03", after=b"[y/N] ")
+    assert code == 130, "without Enter"
+    asked, compare = shown.splitlines()[:2]
+    assert "SHA256:" in asked and compare.startswith("Compare it with")
+    assert user.known_hosts.read_text() == "" and not far.scratch.exists()
+    refused = far.deck.run("run", "--json", env=far.env, code=3).answer["error"]
+    assert "without --json, which never asks" in refused["hint"]
+
+
 @pytest.mark.parametrize("verb", [["run"], ["verify"], ["sweep", "config"], ["repeat"], ["reseal"]])
 def test_a_host_that_is_not_there_starts_nothing(
     tmp_path: Path, user: User, closed_port: int, verb: list[str]
