@@ -250,6 +250,7 @@ def test_a_content_that_is_used_is_marked_without_a_change_of_its_own_time(tmp_p
     blob.parent.mkdir(parents=True)
     blob.write_text("x")
     blob.chmod(0o444)
+    os.utime(blob, ns=(10**18, 10**18))
     before = blob.stat()
     program = (
         "import agent_store; agent_store.LOOKED_AT_AGAIN_AFTER_S = -1.0;"
