@@ -36,8 +36,6 @@ _LOOKS_AGAIN_AFTER_S = 0.02
 _PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
 _LACKS_A_MODULE = "ModuleNotFoundError: "
 _END_OF_STDERR = 2000
-_LACKS_A_MODULE = "ModuleNotFoundError: "
-_END_OF_STDERR = 2000
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -189,16 +187,8 @@ class SshTarget:
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
         if outcome.status is Status.CRASH and _LACKS_A_MODULE in stderr[-_END_OF_STDERR:]:
             outcome = replace(outcome, reason=f"{outcome.reason}; {self._lacking}")
-        if outcome.status is Status.CRASH and _LACKS_A_MODULE in stderr[-_END_OF_STDERR:]:
-            outcome = replace(outcome, reason=f"{outcome.reason}; {self._lacking}")
         forked = bool(collected.outcome.get("forked"))
         return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
-
-    @property
-    def _lacking(self) -> str:
-        """What a program imports must be over there; a path of the user's is not said."""
-        python = self._host.place.python.rpartition("/")[2] or "python3"
-        return f"{python} on {self.name} lacks it: kerneldeck target add … --python PATH"
 
     @property
     def _lacking(self) -> str:
