@@ -141,6 +141,7 @@ class Runs:
             request[name] = max(0.0, float(header[name]))
         check_names(header["wanted"])
         request["env"] = environment(header["env"], header["path_first"])
+        request["env_set"] = [name for name, value in header["env"].items() if value is not None]
         if header["lock"] is not None:
             request["lock"] = {**header["lock"], "folder": self.locks}
         return request
