@@ -45,7 +45,7 @@ from watchdog import (
     wake_on_signals,
 )
 
-OURS = ("capped_file", "watchdog", "prefork", "imports", "forked")
+OURS = ("capped_file", "watchdog", "prefork", "imports", "ending", "forked")
 
 
 class Supervisor:

@@ -136,7 +136,7 @@ def test_it_is_what_it_would_be_from_nothing(tmp_path: Path) -> None:
 
 def test_modules_that_are_named_as_ours_are_the_trials_own(tmp_path: Path) -> None:
     async def main() -> None:
-        names = ("agent", "wire", "watchdog", "forked", "imports", "agent_prefork", "remove_tree")
+        names = ("agent", "wire", "watchdog", "forked", "ending", "imports", "agent_prefork", "remove_tree")
         program = "\n".join(f"import {name}; print({name}.VALUE)" for name in names)
         files = {f"{name}.py": f"VALUE = 'mine: {name}'".encode() for name in names}
         async with agent(tmp_path / "s") as there:
@@ -228,6 +228,21 @@ def test_the_agent_answers_while_a_parent_imports(tmp_path: Path, modules: Path)
             for collected in await asyncio.gather(*waiting):
                 assert told(collected) == (True, "True fresh", "")
             assert len(parents(there)) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("word", [b"[]", b"1", b"null", b"[" * 60000, b"\xff"])
+def test_a_word_that_makes_no_sense_is_no_reason_to_end(tmp_path: Path, modules: Path, word: bytes) -> None:
+    """What imports write where their parent is heard."""
+
+    async def main() -> None:
+        attempt = f"    try: os.write(n, {word!r})\n    except OSError: pass"
+        heavy(modules, f"import os\nfor n in range(3, 20):\n{attempt}")
+        async with agent(tmp_path / "s") as there:
+            collected = await there.trials.run(forked(there, modules, "print('ran')"), tmp_path / "out")
+            assert told(collected)[:2] == (False, "ran")
+            assert await there.link.request("ping", {}, 10) is not None
 
     run(main())
 

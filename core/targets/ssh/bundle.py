@@ -28,6 +28,7 @@ _MODULES = (
     _HERE.parent / "watchdog.py",
     _HERE.parent / "prefork.py",
     _HERE.parent / "imports.py",
+    _HERE.parent / "ending.py",
     _HERE.parent / "forked.py",
     _HERE.parent / "regular_file.py",
     _HERE.parent / "remove_tree.py",
