@@ -133,13 +133,13 @@ async def clean_target(caller: Caller, arguments: JsonObject) -> Answer:
     )
 
 
-def _listing(path: Path, outcome: str, name: str) -> Answer:
+def _listing(path: Path | None, outcome: str, name: str) -> Answer:
     """The described targets, and where trials run when nothing is said."""
     places = read_places(path)
     meant = choose("", os.environ, path)
     rows = [
         {
-            "name": place.name, "host": place.address.without_user if place.address else "", "gpu": place.gpu,
+            "name": place.name, "host": place.address.label if place.address else "", "gpu": place.gpu,
             "description": place.description, "in_use": place.name == places.used,
         }
         for place in places.by_name.values()

@@ -59,6 +59,8 @@ def test_the_environment_goes_before_the_one_in_use(deck: Deck, env: dict[str, s
         (["add", "gpu", "box", "--gpu", "first"], "neither an index"),
         (["add", "gpu", "box", "--env", "A"], "sets no variable"),
         (["add", "gpu", "box", "--wrapper", "'open"], "wrapper"),
+        (["add", "gpu", "box", "--env", "A=\udcff"], "environment: is no UTF-8"),
+        (["add", "gpu", "box", "--description", "\udcff"], "description: is no UTF-8"),
         (["use", "gpv"], "no target is called"),
         (["remove", "gpv"], "no target is called"),
         (["check", "gpv"], "no target is called"),
