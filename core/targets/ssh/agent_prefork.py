@@ -65,8 +65,17 @@ class Imported:
     def until(self) -> float:
         return self.began + self.within_s + ANSWERS_AFTER_S
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a trial has stopped it: it would not fork, and not see the end of its channel."""
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        return False
+
     def hand(self, begun: Begun) -> bool:
         """Whether the parent forks the trial's keeper from now on."""
+        if self.stopped:
+            return False
         try:
             with begun.written() as request:
                 message = json.dumps({"home": begun.home, "umask": begun.umask}).encode()
@@ -80,7 +89,7 @@ class Imported:
     def end(self) -> None:
         """Its group, too: imports may have started processes."""
         self.channel.close()
-        if not self.ready:
+        if not self.ready or self.stopped:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -129,7 +138,7 @@ class Parents:
         try:
             bundle = self.bundle()
             try:
-                parent.channel, parent.pid = _spawn(python, words, env, bundle, begun.umask)
+                parent.channel, parent.pid = _spawn(python, words, env, bundle, begun)
             finally:
                 os.close(bundle)
         except OSError as error:
@@ -154,11 +163,12 @@ class Parents:
 
     def _hear(self, parent: Imported) -> None:
         try:
-            said: Json = json.loads(parent.channel.recv(MESSAGE_BYTES) or b"{}")
+            word = json.loads(parent.channel.recv(MESSAGE_BYTES) or b"{}")
         except BlockingIOError:
             return
-        except (OSError, ValueError):
-            said = {}
+        except (OSError, ValueError, RecursionError):
+            word = {}
+        said: Json = word if isinstance(word, dict) else {}
         if said.get("ready"):
             parent.ready = True
             waiting, parent.waiting = parent.waiting, []
@@ -201,7 +211,7 @@ def _why_ended(parent: Imported) -> str:
 
 
 def _spawn(
-    python: str, words: list[str], env: dict[str, str], bundle: int, umask: int
+    python: str, words: list[str], env: dict[str, str], bundle: int, begun: Begun
 ) -> tuple[socket.socket, int]:
     """Our end of the channel to a new parent, and its process id."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -209,7 +219,7 @@ def _spawn(
     try:
         pid = os.fork()
         if pid == 0:
-            _become_parent(python, words, env, (bundle, theirs.fileno()), write, umask)
+            _become_parent(python, words, env, (bundle, theirs.fileno()), write, begun)
     except OSError:
         ours.close()
         raise
@@ -222,13 +232,15 @@ def _spawn(
 
 
 def _become_parent(
-    python: str, words: list[str], env: dict[str, str], given: tuple[int, int], output: int, umask: int
+    python: str, words: list[str], env: dict[str, str], given: tuple[int, int], output: int, begun: Begun
 ) -> NoReturn:
     try:
         os.setsid()
         reset_signals()
-        os.umask(umask)
-        os.chdir("/")
+        os.umask(begun.umask)
+        folder = os.path.join(begun.home, "imports")  # with the trial's home it is cleared up
+        os.mkdir(folder)
+        os.chdir(folder)
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
             os.dup2(source, target)
         for descriptor in given:
