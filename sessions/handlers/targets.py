@@ -140,7 +140,7 @@ def _listing(path: Path | None, outcome: str, name: str) -> Answer:
     rows = [
         {
             "name": place.name, "host": place.address.label if place.address else "", "gpu": place.gpu,
-            "description": place.description, "in_use": place.name == places.used,
+            "description": place.description, "in_use": place.name == meant.name,
         }
         for place in places.by_name.values()
     ]  # fmt: skip

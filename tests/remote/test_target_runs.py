@@ -33,6 +33,8 @@ def test_the_demo_runs_unchanged_on_the_target(far: Far, tmp_path: Path) -> None
         timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "Trials run on gpu (KERNELDECK_GPU_HOST)." in done.stdout
+    assert "on ssh:gpu  final verifier" in done.stdout
     assert "kept: it is the best now, and written into the workspace" in done.stdout
     assert "regressed, restored and verified" in done.stdout
     assert targets_of(tmp_path / "demo" / "tensor_plan") == {"ssh:gpu"}

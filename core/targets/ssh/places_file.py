@@ -67,7 +67,7 @@ def _from_variable(host: str, path: Path | None) -> Place:
     """A name, an `ssh:HOST` or, unlike on the command line, a bare host."""
     try:
         if host == LOCAL or host.startswith(SCHEME) or host in read_places(path).by_name:
-            return _meant(host, HOST_VARIABLE, path)
+            return replace(_meant(host, HOST_VARIABLE, path), source=HOST_VARIABLE)
         return by_address(SCHEME + host, HOST_VARIABLE)
     except ArgumentFault as fault:
         raise ArgumentFault(f"{HOST_VARIABLE}: {fault.sentence}", fault.hint) from None
