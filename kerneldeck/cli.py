@@ -28,7 +28,7 @@ COMPLETE_VARIABLE = "_KERNELDECK_COMPLETE"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
     "Exit codes: 0 done, 1 the work failed or regressed, 2 usage or configuration, 3 target or workspace "
-    "not available, try again, 4 time-out, 5 could not tell, 130 interrupted."
+    "not available, try again, 4 time-out, 5 could not tell, 130 interrupted (143 by SIGTERM, 129 by SIGHUP)."
 )
 
 
@@ -207,8 +207,7 @@ def _help(argument: Argument) -> str:
 
 
 def _carry_out(operation: Operation, given: dict[str, object], options: dict[str, Any]) -> int:
-    import asyncio
-
+    from kerneldeck import stopping
     from kerneldeck.host_key import host_key_asker
     from kerneldeck.progress import Display
     from sessions.binding import call
@@ -219,7 +218,7 @@ def _carry_out(operation: Operation, given: dict[str, object], options: dict[str
     caller = Caller("cli", command, options.get("wait", 0.0), None if quiet else host_key_asker())
     start = Path(options.get("workspace") or ".")
     with Display(quiet=quiet) as display:
-        answer = asyncio.run(call(operation, given, start, caller, display.tell))
+        answer = stopping.run(call(operation, given, start, caller, display.tell))
     with streams.answering():
         _print(operation, answer, quiet)
     return answer.exit_code
