@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.targets.ssh.places import MIN_FREE_MB, SCRATCH_LIMIT_MB
 from core.words import JsonObject
 from kerneldeck.text import printable
 
@@ -47,7 +48,32 @@ def render_targets(content: JsonObject) -> None:
         gpu = f", GPU {row['gpu']}" if row["gpu"] else ""
         about = f"  {row['description']}" if row["description"] else ""
         _say(f"{'*' if row['in_use'] else ' '} {row['name']}: {row['host']}{gpu}{about}")
+        details = _details(row)
+        if details:
+            _say(f"    {details}")
+    if content.get("warning"):
+        _say(f"warning: {content['warning']}")
     _say(f"trials run on: {content['default']} ({content['default_from']})")
+    for command in content.get("next", ()):
+        _say(f"next: {command}")
+
+
+def _details(row: JsonObject) -> str:
+    """What the description says beyond the host, in short."""
+    said = {
+        "python": row["python"],
+        "scratch": row["scratch"],
+        "wrapper": " ".join(row["wrapper"]),
+        "variables": " ".join(row["environment"]),
+        "key": "its own" if row["own_key"] else "",
+        "scratch below": _megabytes(row["scratch_limit_mb"], SCRATCH_LIMIT_MB),
+        "free at least": _megabytes(row["min_free_mb"], MIN_FREE_MB),
+    }
+    return ", ".join(f"{name} {value}" for name, value in said.items() if value)
+
+
+def _megabytes(value: float, usual: float) -> str:
+    return "" if value == usual else f"{value:,.0f} MB"
 
 
 def render_clean(content: JsonObject) -> None:

@@ -60,16 +60,16 @@ class Places:
     by_name: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     used: str = ""
 
-    def named(self, name: str) -> Place:
-        """The place called `name`; ArgumentFault with what was perhaps meant."""
+    def named(self, name: str, else_do: str = "") -> Place:
+        """The place called `name`; ArgumentFault with what was perhaps meant, and `else_do`."""
         if name in self.by_name:
             return self.by_name[name]
-        near = difflib.get_close_matches(name, [*self.by_name, LOCAL], 1)
+        known = [LOCAL, *self.by_name]
+        near = difflib.get_close_matches(name.removeprefix(SCHEME), known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
+        otherwise = else_do or f"for a host of ~/.ssh/config write {SCHEME}{name}"
         raise ArgumentFault(
-            f"no target is called {name!r}",
-            f"{hint}for a host of ~/.ssh/config write {SCHEME}{name}; "
-            f"targets: {', '.join([LOCAL, *self.by_name])}",
+            f"no target is called {name!r}", f"{hint}{otherwise}; targets: {', '.join(known)}"
         )
 
 

@@ -15,6 +15,7 @@ import tomli_w
 from core.errors import ArgumentFault, ConfigFault, StorageFault
 from core.targets.ssh.address import SCHEME
 from core.targets.ssh.home import users_folder
+from core.targets.ssh.host_lines import has_host_block
 from core.targets.ssh.places import (
     HOST_VARIABLE,
     LOCAL,
@@ -29,6 +30,8 @@ from core.targets.ssh.places import (
 )
 from core.targets.ssh.places_toml import SCHEMA, read_places
 from core.words import JsonObject
+
+ADD_FIRST = "add it first: kerneldeck target add NAME HOST"
 
 
 def targets_file(environ: Mapping[str, str]) -> Path | None:
@@ -59,8 +62,18 @@ def _meant(text: str, source: str, path: Path | None) -> Place:
     if text == LOCAL:
         return replace(here(), source=source)
     if text.startswith(SCHEME):
-        return by_address(text, source)
+        return _described_as(text, path) or by_address(text, source)
     return read_places(path).named(text)
+
+
+def _described_as(text: str, path: Path | None) -> Place | None:
+    """The place that `ssh:NAME` means, as records call a described one; a host of that name goes first."""
+    name = text.removeprefix(SCHEME)
+    try:
+        place = read_places(path).by_name.get(name)
+    except ConfigFault:
+        return None  # a broken file does not keep anybody from a host
+    return None if place is None or has_host_block(name) else place
 
 
 def _from_variable(host: str, path: Path | None) -> Place:
@@ -73,8 +86,11 @@ def _from_variable(host: str, path: Path | None) -> Place:
         raise ArgumentFault(f"{HOST_VARIABLE}: {fault.sentence}", fault.hint) from None
 
 
-def add_place(path: Path | None, place: Place) -> None:
-    """Describe `place` in the file under its name; ArgumentFault when it cannot be, or is there already."""
+def add_place(path: Path | None, place: Place, anew: bool = False) -> None:
+    """Describe `place` in the file under its name; ArgumentFault when it cannot be, or is there already.
+
+    With `anew` the description that is there goes.
+    """
     try:
         checked(place)
     except ValueError as error:
@@ -84,10 +100,10 @@ def add_place(path: Path | None, place: Place) -> None:
         raise ArgumentFault(f"target {place.name} names no host", "give one: ssh:HOST")
     _check_text(place)
     with _rewriting(path) as places:
-        if place.name in places:
+        if place.name in places and not anew:
             raise ArgumentFault(
                 f"a target is called {place.name} already",
-                f"remove it first: kerneldeck target remove {place.name}",
+                f"to describe it anew: the same with --replace, or: kerneldeck target remove {place.name}",
             )
         places[place.name] = place
 
@@ -95,14 +111,14 @@ def add_place(path: Path | None, place: Place) -> None:
 def remove_place(path: Path | None, name: str) -> None:
     """Forget the place called `name`; when it was in use, none is afterwards."""
     with _rewriting(path) as places:
-        del places[Places(places).named(name).name]
+        del places[Places(places).named(name, ADD_FIRST).name]
 
 
 def use_place(path: Path | None, name: str) -> None:
     """Make `name` the place where trials run when nothing else is said; `local` for this machine."""
     with _rewriting(path, name) as places:
         if name != LOCAL:
-            Places(places).named(name)
+            Places(places).named(name, ADD_FIRST)
 
 
 def _check_text(place: Place) -> None:
