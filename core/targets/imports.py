@@ -56,6 +56,25 @@ def forget_modules(names: Iterable[str], folders: Collection[str] = ()) -> None:
     sys.path[:] = [folder for folder in sys.path if folder not in folders]
 
 
+def imported(
+    modules: Sequence[str], within_s: float, ours: Iterable[str], folders: Collection[str]
+) -> dict[str, object]:
+    """Become a parent, whose standard streams are nobody's: {"ready": True}, or {"declined": why}.
+
+    What imports say is nobody's answer, and our own modules are not theirs.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+    forget_modules(ours, folders)
+    try:
+        import_all(modules, within_s)
+    except Declined as declined:
+        return {"declined": str(declined)}
+    return {"ready": True}
+
+
 def import_all(modules: Sequence[str], within_s: float, gpu_devices: str = GPU_DEVICES) -> None:
     """Import as a program of the user's would, unseen and bounded; Declined says why not to fork now.
 
@@ -163,8 +182,10 @@ def _decline_seeded(before: object) -> None:
 def _touched(numbers: Any) -> bool:
     """Whether numpy's own generator is no longer as numpy makes it: its position, and the mark of no seed."""
     try:
-        (_, key, position, *_), (_, fresh_key, fresh, *_) = numbers.get_state(), numbers.RandomState().get_state()
-        return (int(position), int(key[0]) >> 31) != (int(fresh), int(fresh_key[0]) >> 31)
+        (_, key, position, *_), (_, fresh_key, fresh_position, *_) = (
+            numbers.get_state(), numbers.RandomState().get_state()
+        )  # fmt: skip
+        return bool(position != fresh_position or key[0] >> 31 != fresh_key[0] >> 31)
     except Exception:  # another generator was put in its place
         return True
 

@@ -70,19 +70,25 @@ class Begun:
         self.door = door
         self.alive = alive
 
-    def fork(self, parent: Parent | None = None) -> None:
-        """Fork the keeper, which forks the trial when `parent` is this process; why not is an outcome."""
+    def fork(self, parent: Parent | None = None) -> int:
+        """Fork the keeper, which forks the trial when `parent` is this process; its process id.
+
+        0 when none can be forked: why is an outcome.
+        """
         trees = [Tree(Store(), spec) for spec in self.request["trees"]]
         doors = Doors(self.door, self.request["lease_s"])
         keeper = Keeper(self.home, self.request, trees, doors, parent)
+        pid = 0
         try:
-            if os.fork() == 0:
+            pid = os.fork()
+            if pid == 0:
                 keeper_process(keeper, self.door, self.alive, self.umask)
         except OSError as error:
             words = f"no process can be started: {error.strerror}"
             with suppress(OSError):
                 write_outcome(self.home, {"failure": words, "stage": "spawn"})
         self.leave()
+        return pid
 
     @contextmanager
     def written(self) -> Iterator[int]:

@@ -26,6 +26,7 @@ _MODULES = (
     _HERE / "wire.py",
     _HERE.parent / "capped_file.py",
     _HERE.parent / "watchdog.py",
+    _HERE.parent / "wards.py",
     _HERE.parent / "prefork.py",
     _HERE.parent / "imports.py",
     _HERE.parent / "ending.py",
