@@ -52,7 +52,7 @@ async def _health_of(place: Place, caller: Caller, arguments: JsonObject) -> Hea
     wanted = Wanted(arguments["timeout_seconds"], free_mb, arguments["require_gpu"])
     known = healthy.fresh(place) if arguments["cached"] else None
     if known and known.free_mb >= free_mb and (known.gpus or not wanted.require_gpu):
-        return Health.remembered(target_name(place), known)
+        return Health.remembered(place, known)
     return await check_host(place, wanted, caller.ask_host_key, healthy)
 
 
