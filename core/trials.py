@@ -88,11 +88,15 @@ async def run_job(
         score_slot=score_slot,
         prefork=engine.config.extras.prefork if asked.may_fork else (),
     )
+    began_s = time.monotonic()
     try:
         outcome = await engine.target.run(job)
     except asyncio.CancelledError:
-        _end(engine, record, Outcome(Status.CANCELLED, "cancelled"))
+        stopped = Outcome(Status.CANCELLED, "interrupted", duration_s=time.monotonic() - began_s)
+        _end(engine, record, stopped)
         raise
+    if outcome.status is Status.INFRA and not outcome.duration_s:  # of a lost process nobody knows it
+        outcome = replace(outcome, duration_s=time.monotonic() - began_s)
     return Trial(_end(engine, record, outcome), outcome)
 
 

@@ -31,7 +31,7 @@ COMPLETE_VARIABLE = "_KERNELDECK_COMPLETE"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EPILOG = (
     "Exit codes: 0 done, 1 the work failed or regressed, 2 usage or configuration, 3 target or workspace "
-    "not available, try again, 4 time-out, 5 could not tell, 130 interrupted."
+    "not available, try again, 4 time-out, 5 could not tell, 130 interrupted (143 by SIGTERM, 129 by SIGHUP)."
 )
 
 
@@ -221,8 +221,7 @@ def _help(argument: Argument) -> str:
 
 
 def _carry_out(operation: Operation, given: dict[str, object], options: dict[str, Any]) -> int:
-    import asyncio
-
+    from kerneldeck import stopping
     from kerneldeck.hosting import Ask, carried_out
     from kerneldeck.progress import Display
 
@@ -232,7 +231,7 @@ def _carry_out(operation: Operation, given: dict[str, object], options: dict[str
         options.get("wait", 0.0), quiet, bool(options.get("detach")),
     )  # fmt: skip
     with Display(quiet=quiet) as display:
-        answer = asyncio.run(carried_out(ask, display.tell))
+        answer = stopping.run(carried_out(ask, display.tell))
     with streams.answering():
         _print(operation, answer, quiet)
     return answer.exit_code

@@ -18,13 +18,19 @@ def render_trial(trial: JsonObject | None, alone: bool = False, told: str = "") 
         f"  {trial['metric']} {number(trial['score'], trial['unit'])}" if trial["score"] is not None else ""
     )
     duration = f"{trial['duration_s']:.2f} s" if trial["duration_s"] is not None else "-"
-    line(f"trial #{trial['trial']}  {trial['mode']} {kind}  {trial['status']}{score}  {duration}")
+    which = f"trial #{trial['trial']}{on_target(trial)}"
+    line(f"{which}  {trial['mode']} {kind}  {trial['status']}{score}  {duration}")
     if trial["reason"] and trial["reason"] not in told:
         line(f"  {trial['reason']}")
     if alone and trial["status"] == "ok" and trial["provisional"] and trial["score"] is not None:
         line("  provisional: one process; do not compare it, ask: kerneldeck verify")
     if trial["status"] not in ("ok", "infra"):
         line(f"  its output: {trial['output']}")
+
+
+def on_target(trial: JsonObject) -> str:
+    """Where a trial ran, when that was not here."""
+    return "" if trial["target"] == "local" else f" on {trial['target']}"
 
 
 def render_run(content: JsonObject) -> None:
@@ -87,6 +93,9 @@ def render_verify(content: JsonObject) -> None:
         line(f"  what it replaced is kept: kerneldeck restore --checkpoint {content['candidate'][:SHORT_ID]}")
     if content["best"]:
         line(f"best: {content['best'][:SHORT_ID]}")
+    if content["outcome"] == "pending":
+        lost = content["final"] and content["final"]["status"] == "infra"
+        line(f"next: kerneldeck verify{', when the machine is back' if lost else ''}")
     render_other_contracts(content["other_contracts"])
 
 

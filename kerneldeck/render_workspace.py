@@ -6,7 +6,7 @@ import os
 import time
 
 from core.words import JsonObject
-from kerneldeck.render_trials import render_other_contracts, render_trial
+from kerneldeck.render_trials import on_target, render_other_contracts, render_trial
 from kerneldeck.text import SHORT_ID, line, measure, number, setting, table
 
 SHOWN_STORY = 6
@@ -23,6 +23,7 @@ def render_inspect(content: JsonObject) -> None:
     line(
         f"contract {content['contract'][:SHORT_ID]}: " + ", ".join(v for v in content["target"].values() if v)
     )
+    line(f"trials run on: {content['runs_on']}")
     files = content["files"]
     rows = [[f["name"], "mutable", "as the best" if f["as_best"] else ""] for f in files["mutable"]]
     rows += [
@@ -55,12 +56,14 @@ def _history(content: JsonObject) -> None:
     else:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(best["since_s"]))
         line(f"best: {best['checkpoint'][:SHORT_ID]}  {number(best['score'], unit)}  since {since}")
+    if content["pending"]:
+        line(f"a final verification of {content['pending'][:SHORT_ID]} is pending: kerneldeck verify")
     render_other_contracts(content.get("other_contracts", []))
     if content["history"]:
         line("history: " + ", ".join(f"{count} {status}" for status, count in content["history"].items()))
     for trial in content["latest"]:
         what = f"{trial['purpose']} {trial['mode']} {trial['status'] or 'running'}"
-        line(f"  #{trial['trial']} {what} {number(trial['score'])}")
+        line(f"  #{trial['trial']}{on_target(trial)} {what} {number(trial['score'])}")
     for happened in content["story"][-SHOWN_STORY:]:
         line(f"  {happened}")
 

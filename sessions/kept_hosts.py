@@ -99,5 +99,6 @@ def _way(place: Place) -> _Way:
     """What makes two calls mean the same machine, reached in the same way by the same user's settings."""
     return (
         place.name, place.address, place.gpu, place.scratch, place.python, place.key_file,
-        os.environ.get("HOME", ""), place.min_free_mb, place.scratch_limit_mb, tuple(sorted(place.environment.items())), place.wrapper,
+        os.environ.get("HOME", ""), place.min_free_mb, place.scratch_limit_mb,
+        tuple(sorted(place.environment.items())), place.wrapper,
     )  # fmt: skip

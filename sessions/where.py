@@ -138,6 +138,8 @@ def chosen(arguments: JsonObject) -> Place | None:
     asked, remote = str(arguments.get("target") or ""), arguments.get("remote", "auto")
     if remote == "false" and asked not in ("", LOCAL):
         raise ArgumentFault(f"--remote false means this machine, and --target {asked} does not", "say one")
+    if remote == "true" and asked == LOCAL:
+        raise ArgumentFault("--remote true means another machine, and --target local does not", "say one")
     place = None if remote == "false" else place_of(asked)
     return required(place) if remote == "true" else place
 

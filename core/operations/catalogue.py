@@ -244,6 +244,7 @@ UNLOCK = Operation(
     people_only=True,
 )  # fmt: skip
 
+_NAMED = Argument("name", Kind.TEXT, "the target: NAME, ssh:HOST or local", "", positional=True)
 _HEALTH_OF = (
     Argument("require_remote", Kind.FLAG, "this machine will not do", False),
     Argument("require_gpu", Kind.FLAG, "a machine without a GPU will not do", True),
@@ -260,7 +261,7 @@ HEALTH = Operation(
     "remote_health_check", ("health",),
     "Check the target stage by stage: connection, host key, login, Python, scratch folder, GPU.",
     (
-        TARGET,
+        _NAMED, TARGET,
         Argument("host", Kind.TEXT, "a host instead of a target", ""),
         Argument("port", Kind.INTEGER, "its port", minimum=1, maximum=65535),
         Argument("key", Kind.TEXT, "its key file", ""),
@@ -276,7 +277,7 @@ TARGET_CHECK = Operation(
     "check_target", ("target", "check"),
     "Check a target stage by stage; the same as health.",
     (
-        Argument("target", Kind.TEXT, "NAME, ssh:HOST or local", "", positional=True),
+        _NAMED, TARGET,
         Argument("check_local_cuda", Kind.FLAG, "without a GPU host, this machine must have a GPU", True),
         *_HEALTH_OF,
     ),
@@ -289,7 +290,6 @@ TARGET_LIST = Operation(
     "list_targets", ("target", "list"),
     "Show the described targets, and where trials run when nothing is said.",
     read_only=True,
-    people_only=True,
     needs_workspace=False,
 )  # fmt: skip
 
@@ -313,6 +313,7 @@ TARGET_ADD = Operation(
                  minimum=1),
         Argument("description", Kind.TEXT, "a line for the list", ""),
         Argument("use", Kind.FLAG, "run trials there from now on", False),
+        Argument("replace", Kind.FLAG, "describe it anew when it is described already", False),
     ),
     people_only=True,
     needs_workspace=False,

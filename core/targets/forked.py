@@ -1,7 +1,8 @@
 """A forked child becomes what `python FILE …` from nothing would be, save the time of its imports.
 
-From the descriptors to the last flush it does what the interpreter does. Where it could not be the same, the
-child executes the command instead. Standard library only and Python 3.8's syntax, like `prefork.py`.
+From the descriptors to the last flush (`ending.py`) it does what the interpreter does. Where it could not be
+the same, the child executes the command instead. Standard library only and Python 3.8's syntax, like
+`prefork.py`.
 """
 # Runs on Python 3.8 and on other people's interpreters: no pathlib.
 # ruff: noqa: PTH109, PTH112, PTH113, PTH118, PTH120, PTH123, PTH208
@@ -10,22 +11,20 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
-import gc
 import importlib
 import os
 import signal
 import sys
 import types
-import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from typing import NoReturn
 
+    from core.targets.ending import run_to_end
     from core.targets.prefork import per_trial
 else:
+    from ending import run_to_end
     from prefork import per_trial
 
 _FROM_NOTHING = ("PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
@@ -49,15 +48,13 @@ class Parent:
         source = self._source(argv[1], env)
         if source is None:
             return
+        folder = os.path.dirname(os.path.realpath(argv[1]))
         self._restore_signals()
         os.environ.update({name: value for name, value in env.items() if per_trial(name)})
         _make_main(argv)
         _reseed()
         self._close_others()
-        try:
-            _end(_run(source), self.modules, os.path.dirname(os.path.realpath(argv[1])))
-        finally:
-            os._exit(1)  # nobody above us is the trial's
+        run_to_end(source, sys.modules["__main__"], self.modules, folder)
 
     def _source(self, path: str, env: Mapping[str, str]) -> bytes | None:
         if (
@@ -140,115 +137,3 @@ def _reseed() -> None:
     random = sys.modules.get("numpy.random")
     if random is not None:
         random.seed()
-
-
-def _run(source: bytes) -> int:
-    """The exit code that the interpreter would have had before its ending."""
-    names = sys.modules["__main__"].__dict__
-    try:
-        exec(compile(source, names["__file__"], "exec", dont_inherit=True), names)
-    except BaseException as error:
-        ended = _without_our_frame(error)
-    else:
-        return 0
-    return _code_of(ended) if isinstance(ended, SystemExit) else _told(ended)
-
-
-def _without_our_frame(error: BaseException) -> BaseException:
-    trace = error.__traceback__
-    return error.with_traceback(trace.tb_next if trace else None)
-
-
-def _code_of(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF if -(1 << 63) <= error.code < 1 << 63 else 0xFF
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-    with contextlib.suppress(Exception):
-        sys.stderr.write(f"{error.code}\n")
-    return 1
-
-
-def _told(error: BaseException) -> int:
-    """Say what was not caught; the code, negative for a signal."""
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-    try:
-        sys.excepthook(type(error), error, error.__traceback__)
-    except SystemExit as left:
-        return _code_of(left)
-    except BaseException as failed:
-        for words, each in (
-            ("Error in sys.excepthook:\n", _without_our_frame(failed)),
-            ("\nOriginal exception was:\n", error),
-        ):
-            with contextlib.suppress(Exception):
-                sys.stderr.write(words)
-            sys.__excepthook__(type(each), each, each.__traceback__)
-    return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _end(code: int, imported: Collection[str], folder: str) -> NoReturn:
-    """What an interpreter does at its end, but for taking apart the modules of others.
-
-    `folder` holds the trial's own.
-    """
-    import atexit
-
-    threading = sys.modules.get("threading")
-    try:
-        if threading is not None:
-            threading._shutdown()
-    except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
-    atexit._run_exitfuncs()
-    flushed = _flush()
-    _take_apart(imported, folder)
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-    with contextlib.suppress(Exception):
-        sys.stderr.flush()
-    with contextlib.suppress(Exception):
-        ctypes.CDLL(None).fflush(None)
-    if not flushed:
-        os._exit(120)
-    if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code)
-
-
-def _flush() -> bool:
-    """Whether the output could be written; what stderr does not take is nobody's loss."""
-    flushed = True
-    with contextlib.suppress(Exception):
-        sys.stderr.flush()
-    try:
-        if sys.stdout is not None and not sys.stdout.closed:
-            sys.stdout.flush()
-    except Exception as error:
-        with contextlib.suppress(Exception):
-            sys.stderr.write(f"Exception ignored in: {sys.stdout!r}\n{type(error).__name__}: {error}\n")
-        flushed = False
-    return flushed
-
-
-def _take_apart(imported: Collection[str], folder: str) -> None:
-    """Let go of the trial's own modules: files that it never closed are written, `__del__` is called."""
-    others = [name for name in sys.modules if name != "__main__" and name not in imported]
-    places = {name: str(getattr(sys.modules[name], "__file__", "")) for name in others}
-    own = ["__main__", *(name for name, place in places.items() if place.startswith(folder + "/"))]
-    modules = []
-    for name in own:
-        with contextlib.suppress(TypeError):
-            modules.append(weakref.ref(sys.modules[name]))
-        del sys.modules[name]
-    gc.collect()
-    for still in modules:
-        names = getattr(still(), "__dict__", {})
-        for name in sorted(names, key=lambda name: not name.startswith("_")):
-            if name != "__builtins__":
-                names[name] = None
-    gc.collect()

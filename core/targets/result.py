@@ -58,7 +58,7 @@ class Asked:
 def judge(asked: Asked, ended: Ended, result_file: Path, stdout: str, stderr: str) -> Outcome:
     """The outcome of a process from its end, its result file, and else its standard output."""
     if ended.ended_by == "cancel":
-        return _outcome(ended, Claim(Status.CANCELLED, "cancelled"))
+        return _outcome(ended, Claim(Status.CANCELLED, "interrupted"))
     if ended.ended_by == "timeout":
         return _outcome(ended, Claim(Status.TIMEOUT, f"still running after {asked.timeout_s:g} s, ended"))
     try:

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -123,19 +124,20 @@ class Staging:
         """Our read-only copy of a large file as it is now; made once for each state of the file.
 
         A copy carries a time that follows from the file's own. One that does not was written into by a
-        trial whose end nobody saw.
+        trial whose end nobody saw; a mode that does not was changed by one.
         """
         key = json.dumps([str(source), *_identity(source), status.st_ino])
         shared = self.linked / hashlib.sha256(key.encode()).hexdigest()
         time_ns = status.st_mtime_ns // _TIME_STEP_NS * _TIME_STEP_NS
-        if _identity(shared) != (status.st_size, time_ns):
+        mode = 0o555 if status.st_mode & 0o100 else 0o444
+        if _identity(shared) != (status.st_size, time_ns) or stat.S_IMODE(shared.stat().st_mode) != mode:
             self.linked.mkdir(parents=True, exist_ok=True)
             fresh = self.linked / f"{secrets.token_hex(8)}.tmp"
             try:
                 shutil.copyfile(source, fresh)
                 if _identity(source) != (status.st_size, status.st_mtime_ns):
                     raise OSError(errno.EBUSY, "changed while it was copied", str(source))
-                fresh.chmod(0o555 if status.st_mode & 0o100 else 0o444)
+                fresh.chmod(mode)
                 os.utime(fresh, ns=(time_ns, time_ns))
                 fresh.replace(shared)
             except BaseException:

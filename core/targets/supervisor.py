@@ -26,26 +26,22 @@ import os
 import select
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from capped_file import CHUNK_BYTES
+from wards import Wards
 from watchdog import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
-    REAP_DEADLINE_S,
     Failed,
     Watchdog,
     clear,
-    descendants,
-    kill_groups,
     prctl,
     signal_each,
-    wake_on_signals,
 )
 
-OURS = ("capped_file", "watchdog", "prefork", "imports", "forked")
+OURS = ("capped_file", "watchdog", "wards", "prefork", "imports", "ending", "forked")
 
 
 class Supervisor:
@@ -55,10 +51,10 @@ class Supervisor:
         self.inbox = inbox
         self.outbox = outbox
         self.parent = parent
-        self.watchdogs = {}  # process id: request id
+        self.wards = Wards()  # watchdogs, named by their requests
+        self.watchdogs = self.wards.names
+        self.wake = self.wards.wake
         self.pid = os.getpid()
-        self.wake = wake_on_signals()
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def serve(self):
         """Until stdin closes and nothing of any trial is left."""
@@ -66,7 +62,7 @@ class Supervisor:
         while True:
             ready, _, _ = select.select([self.inbox, self.wake], [], [])
             clear(self.wake)
-            self.see_to_lost(self.reap())
+            self.tell_lost()
             if self.inbox not in ready:
                 continue
             chunk = os.read(self.inbox, CHUNK_BYTES)
@@ -96,40 +92,15 @@ class Supervisor:
             self.watchdogs[pid] = request["id"]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
-    def reap(self):
-        """Collect ended processes; the requests whose watchdog ended without an answer."""
-        lost = []
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return lost
-            if pid == 0:
-                return lost
-            request_id = self.watchdogs.pop(pid, None)
-            if request_id is not None and status != 0:
-                lost.append(request_id)
-
-    def see_to_lost(self, lost):
-        """End what their trials left, which is ours by adoption, then say so."""
-        deadline = time.monotonic() + REAP_DEADLINE_S
-        while lost and time.monotonic() < deadline:
-            orphans = descendants(self.pid, self.watchdogs)
-            if not orphans:
-                break
-            kill_groups(orphans.values())
-            signal_each(orphans, signal.SIGKILL)
-            select.select([self.wake], [], [], 0.01)
-            clear(self.wake)
-            lost += self.reap()
-        for request_id in lost:
+    def tell_lost(self):
+        for request_id in self.wards.lost():
             self.answer(failure(request_id, "lost", "its watchdog was ended"))
 
     def end_all(self):
         """Our starter is gone: end every trial and wait until each watchdog has seen to it."""
         signal_each(list(self.watchdogs), signal.SIGTERM)
         while self.watchdogs:
-            self.see_to_lost(self.reap())
+            self.tell_lost()
             if self.watchdogs:
                 select.select([self.wake], [], [], 1.0)
                 clear(self.wake)
@@ -169,19 +140,9 @@ def supervisor_with(within_s, modules):
     """One whose trials are forked with these modules loaded; None, and that was said, when they cannot be."""
     import forked
     import imports
-    from prefork import Declined
 
     inbox, outbox = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):  # what imports say is nobody's answer
-        os.dup2(null, standard)
-    os.close(null)
-    imports.forget_modules(OURS, [os.path.dirname(os.path.abspath(__file__))])
-    said = {"ready": True}
-    try:
-        imports.import_all(modules, within_s)
-    except Declined as declined:
-        said = {"declined": str(declined)}
+    said = imports.imported(modules, within_s, OURS, [os.path.dirname(os.path.abspath(__file__))])
     parent = forked.Parent([inbox, outbox])
     supervisor = Supervisor(inbox, outbox, parent)
     supervisor.answer(said)

@@ -13,9 +13,11 @@ from sessions.reports import checkpoint_json, record_json
 from sessions.session import Reading
 from sessions.store import SessionStore
 from sessions.story import story
+from sessions.where import place_of, remembered
 from sessions.workspace_files import WorkspaceFiles
 
 LATEST = 5
+LOOKED_BACK = 50  # trials
 
 
 def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
@@ -38,11 +40,13 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
                          "timeout_s": mode.timeout_s} for name, mode in config.modes.items()},
         "contract": reading.contract_id,
         "target": reading.contract["target"],
+        "runs_on": remembered(place_of("")).name,
         "files": _files(reading),
         "space": _space(reading),
         "state": str(reading.place.folder),
         "cases": {},
         "best": None,
+        "pending": None,
         "latest": [],
         "history": {},
         "story": [],
@@ -51,6 +55,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         store = reading.store
         content["cases"] = {mode: names for mode in config.modes if (names := _cases(reading, store, mode))}
         content["best"] = checkpoint_json(store, store.best(reading.contract_id))
+        content["pending"] = _pending(store, reading.contract_id)
         content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
         counts = store.counts_by_status(reading.contract_id)
         content["history"] = {str(status or "running"): count for status, count in counts.items()}
@@ -58,6 +63,18 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         content["story"] = story(store)
     content["next"] = _next(content)
     return Answer(content)
+
+
+def _pending(store: SessionStore, contract_id: str) -> str | None:
+    """The candidate whose final verification a fault of the machine ended, when none has come since."""
+    trials = [
+        trial
+        for trial in store.trials(LOOKED_BACK, contract_id=contract_id)
+        if trial.purpose in ("verify", "gate") and trial.sweep_id is None
+    ]
+    if not trials or trials[0].status is not Status.INFRA:
+        return None
+    return next((trial.candidate_id for trial in trials if trial.purpose == "verify"), None)
 
 
 def _cases(reading: Reading, store: SessionStore, mode: str) -> list[str]:

@@ -36,7 +36,10 @@ async def local_health(timeout_s: float, gpu_needed: bool) -> JsonObject:
         "cached": False,
         "age_s": None,
         "stages": [stage],
+        "free_mb": None,
+        "python": None,
         "gpus": gpus,
+        "trial_gpu": None,
         "processes": [],
     }
 

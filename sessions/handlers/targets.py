@@ -52,7 +52,7 @@ async def _health_of(place: Place, caller: Caller, arguments: JsonObject) -> Hea
     wanted = Wanted(arguments["timeout_seconds"], free_mb, arguments["require_gpu"])
     known = healthy.fresh(place) if arguments["cached"] else None
     if known and known.free_mb >= free_mb and (known.gpus or not wanted.require_gpu):
-        return Health.remembered(target_name(place), known)
+        return Health.remembered(place, known)
     return await check_host(place, wanted, caller.ask_host_key, healthy)
 
 
@@ -64,32 +64,53 @@ async def check_target(caller: Caller, arguments: JsonObject) -> Answer:
 def _asked_place(arguments: JsonObject) -> Place | None:
     """By target, or by host, port, key and remote_root as people coming from HarnessGym write them."""
     given = {name: arguments.get(name) for name in ("host", "port", "key", "remote_root")}
+    asked = _asked_name(arguments)
     if not any(given.values()):
-        return place_of(arguments["target"])
-    if not given["host"] or arguments["target"]:
-        raise ArgumentFault("port, key and remote_root go with host, and host not with target", "say one")
+        return place_of(asked)
+    if not given["host"]:
+        raise ArgumentFault(
+            "port, key and remote_root go with host",
+            "add --host HOST; those of a target are in its description: kerneldeck target add --help",
+        )
+    if asked:
+        raise ArgumentFault(
+            "host and target both say which machine",
+            f"leave one away: kerneldeck health {asked}, or kerneldeck health --host {given['host']}",
+        )
     names = {FOREIGN_PREFIX + name.upper(): str(value) for name, value in given.items() if value}
     return foreign_place(names)
 
 
+def _asked_name(arguments: JsonObject) -> str:
+    """The target, which stands alone or after --target."""
+    name, target = str(arguments["name"] or ""), str(arguments["target"] or "")
+    if name and target and name != target:
+        raise ArgumentFault(f"two targets are named: {name} and {target}", "name one")
+    return name or target
+
+
 async def add_target(caller: Caller, arguments: JsonObject) -> Answer:
     """Describe a target; it is not connected to."""
-    name, host = _needed(arguments, "name"), _needed(arguments, "host")
+    name, host = (_needed(arguments, what, "add") for what in ("name", "host"))
     address = by_address(SCHEME + host.removeprefix(SCHEME), "").address
     place = Place(
         name, address,
         gpu=arguments["gpu"], scratch=arguments["scratch"], python=arguments["python"],
         wrapper=_words(arguments["wrapper"]), environment=dict(map(_variable, arguments["variables"])),
         description=arguments["description"],
-        key_file=home_expanded(arguments["key_file"]) if arguments["key_file"] else None,
+        key_file=home_expanded(arguments["key_file"]).absolute() if arguments["key_file"] else None,
         min_free_mb=_given(arguments["min_free_mb"], MIN_FREE_MB),
         scratch_limit_mb=_given(arguments["scratch_limit_mb"], SCRATCH_LIMIT_MB),
     )  # fmt: skip
     path = targets_file(os.environ)
-    add_place(path, place)
+    add_place(path, place, anew=arguments["replace"])
     if arguments["use"]:
         use_place(path, name)
-    return _listing(path, "added", name)
+    answer = _listing(path, "added", name)
+    lacking = place.key_file is not None and not place.key_file.is_file()
+    answer.content["warning"] = f"there is no key file {place.key_file}" if lacking else ""
+    answer.content["next"] = [f"kerneldeck target check {name}"]
+    return answer
 
 
 async def list_targets(caller: Caller, arguments: JsonObject) -> Answer:
@@ -97,20 +118,22 @@ async def list_targets(caller: Caller, arguments: JsonObject) -> Answer:
 
 
 async def use_target(caller: Caller, arguments: JsonObject) -> Answer:
-    path, name = targets_file(os.environ), _needed(arguments, "name")
+    path, name = targets_file(os.environ), _needed(arguments, "name", "use")
     use_place(path, name)
     return _listing(path, "in_use", name)
 
 
 async def remove_target(caller: Caller, arguments: JsonObject) -> Answer:
-    path, name = targets_file(os.environ), _needed(arguments, "name")
+    path, name = targets_file(os.environ), _needed(arguments, "name", "remove")
     remove_place(path, name)
     return _listing(path, "removed", name)
 
 
 async def clean_target(caller: Caller, arguments: JsonObject) -> Answer:
     """Ended trials go at once; a running one keeps what it needs."""
-    place = required(place_of(arguments["target"]))
+    place = place_of(arguments["target"])
+    if place is None:
+        raise ArgumentFault(f"{LOCAL} has no scratch folder to clean", "here it is: kerneldeck gc")
     if arguments["dry_run"]:
         return Answer({"dry_run": True, "target": target_name(place), "keep_mb": arguments["keep_mb"]})
     host = SshHost(place, ask=caller.ask_host_key)
@@ -133,25 +156,36 @@ async def clean_target(caller: Caller, arguments: JsonObject) -> Answer:
     )
 
 
-def _listing(path: Path, outcome: str, name: str) -> Answer:
+def _listing(path: Path | None, outcome: str, name: str) -> Answer:
     """The described targets, and where trials run when nothing is said."""
     places = read_places(path)
     meant = choose("", os.environ, path)
-    rows = [
-        {
-            "name": place.name, "host": place.address.without_user if place.address else "", "gpu": place.gpu,
-            "description": place.description, "in_use": place.name == places.used,
-        }
-        for place in places.by_name.values()
-    ]  # fmt: skip
+    rows = [_row(place) | {"in_use": place.name == meant.name} for place in places.by_name.values()]
     content = {"outcome": outcome, "name": name, "targets": rows, "default": meant.name}
     return Answer({**content, "default_from": meant.source or "nothing else was said"})
 
 
-def _needed(arguments: JsonObject, name: str) -> str:
+def _row(place: Place) -> JsonObject:
+    """A description as its list tells it: of variables the names alone, of a key that there is one."""
+    return {
+        "name": place.name,
+        "host": place.address.label if place.address else "",
+        "gpu": place.gpu,
+        "description": place.description,
+        "scratch": place.scratch,
+        "python": place.python,
+        "wrapper": list(place.wrapper),
+        "environment": sorted(place.environment),
+        "own_key": place.key_file is not None,
+        "min_free_mb": place.min_free_mb,
+        "scratch_limit_mb": place.scratch_limit_mb,
+    }
+
+
+def _needed(arguments: JsonObject, name: str, verb: str) -> str:
     value = arguments[name]
     if not isinstance(value, str) or not value:
-        raise ArgumentFault(f"the {name} is missing", "see: kerneldeck target --help")
+        raise ArgumentFault(f"the {name} is missing", f"see: kerneldeck target {verb} --help")
     return value
 
 

@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
     "collect_garbage": (["--samples-mb", "0"], {"samples_mb": 0}),
     "release_lock": ([], {}),
     "remote_health_check": (["--dry-run", "--host", "gpu1"], {"dry_run": True, "host": "gpu1"}),
-    "check_target": (["ssh:gpu1", "--dry-run"], {"target": "ssh:gpu1", "dry_run": True}),
+    "check_target": (["ssh:gpu1", "--dry-run"], {"name": "ssh:gpu1", "dry_run": True}),
     "add_target": (["other", "gpu1", "--gpu", "1"], {"name": "other", "host": "gpu1", "gpu": "1"}),
     "list_targets": ([], {}),
     "use_target": (["local"], {"name": "local"}),
@@ -108,7 +108,7 @@ def test_each_operation_is_shown_to_people_too(template: Path, tmp_path: Path, o
 def test_what_is_for_people_only_is_refused_to_calls(template: Path) -> None:
     assert {one.id for one in STEADY} - {one.id for one in CALLABLE} == {
         "init_workspace", "reseal_workspace", "release_lock",
-        "add_target", "list_targets", "use_target", "remove_target", "check_target",
+        "add_target", "use_target", "remove_target", "check_target",
         "clean_target",
     }  # fmt: skip
     done = kerneldeck("call", "reseal_workspace", cwd=template)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 from pathlib import Path
@@ -70,13 +71,44 @@ def test_an_interrupted_gate_decides_nothing(deck: Deck) -> None:
     assert deck.seen()["best"]["score"] == 100
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
-def test_a_command_that_is_ended_takes_its_work_with_it(knobbed: Deck, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_a_command_interrupts_it(knobbed: Deck, number: signal.Signals) -> None:
+    reached = hanging(knobbed, '[ "$mode$block" = dev4 ]')
+    before = knobbed.files()
+    command = knobbed.start("sweep", "config", "--set", "block=4", "--keep-best", "--json")
+    wait_until(reached.exists, "the candidate")
+    command.send_signal(number)
+    out, _ = command.communicate(timeout=60)
+    error = json.loads(out)["error"]
+    assert command.returncode == error["exit_code"] == 128 + number
+    assert error["code"] == "cancelled" and error["sentence"].startswith("interrupted")
+    assert processes_with(str(knobbed.root)) == [] and knobbed.files() == before
+    assert sweeps(knobbed) == [("stopped", "interrupted")]
+    assert "recovered" not in knobbed.run("verify").said, "it had left nothing to put right"
+
+
+def test_a_hang_up_that_is_to_be_ignored_is(deck: Deck) -> None:
+    reached, go = deck.root.parent / "reached", deck.root.parent / "go"
+    os.mkfifo(go)
+    deck.kernel(f"touch {reached}; read _ < {go}; score=7")
+    command = deck.start("run", "--json", preexec_fn=ignore_hang_ups)
+    wait_until(reached.exists, "the trial")
+    command.send_signal(signal.SIGHUP)
+    go.write_text("go\n")
+    out, _ = command.communicate(timeout=60)
+    assert (command.returncode, json.loads(out)["score"]) == (0, 7)
+
+
+def ignore_hang_ups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def test_a_command_that_is_killed_takes_its_work_with_it(knobbed: Deck) -> None:
     reached = hanging(knobbed, '[ "$mode$block" = dev4 ]')
     before = knobbed.files()
     command = knobbed.start("sweep", "config", "--set", "block=4", "--keep-best")
     wait_until(reached.exists, "the candidate")
-    command.send_signal(number)
+    command.send_signal(signal.SIGKILL)
     command.communicate(timeout=60)
     wait_until(lambda: processes_with(str(knobbed.root)) == [], "the end of its trial and of its host")
     assert knobbed.files() == before

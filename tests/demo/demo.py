@@ -47,7 +47,8 @@ class Demo:
 
     def answer(self, *arguments: str) -> dict:
         command = [sys.executable, "-m", "kerneldeck", *arguments, "--json"]
-        return json.loads(subprocess.run(command, cwd=self.folder, check=True, capture_output=True).stdout)
+        where = self.folder if self.folder.exists() else None
+        return json.loads(subprocess.run(command, cwd=where, check=True, capture_output=True).stdout)
 
     def edit(self, file: str, **knobs: object) -> None:
         """Write knobs into a JSON file, as a person would with an editor."""
@@ -65,6 +66,13 @@ class Demo:
             print(f"  {line}")
 
 
+def say_where(folder: Path) -> None:
+    """A demo on another machine must not look like one of this machine."""
+    where = Demo(folder).answer("target", "list")
+    if where["default"] != "local":
+        print(f"Trials run on {where['default']} ({where['default_from']}).", flush=True)
+
+
 def tensor_plan(folder: Path) -> None:
     print("== tensor_plan: a deterministic cost model, 143,327,232,000 plans ==", flush=True)
     demo = Demo(folder / "tensor_plan")
@@ -79,7 +87,7 @@ def tensor_plan(folder: Path) -> None:
 
 
 def cpu_rmsnorm(folder: Path) -> None:
-    print("\n== cpu_rmsnorm: a real kernel, compiled and timed on this machine ==", flush=True)
+    print("\n== cpu_rmsnorm: a real kernel, compiled and timed where trials run ==", flush=True)
     demo = Demo(folder / "cpu_rmsnorm")
     demo.run("init", "--template", "cpu_rmsnorm", str(demo.folder))
     configs = [part for config in CPU_CONFIGS for part in ("--config", json.dumps(config))]
@@ -101,6 +109,7 @@ def fresh(place: Path) -> Path:
 def main(arguments: Sequence[str]) -> None:
     folder = fresh(Path(arguments[0]).resolve())
     began = time.monotonic()
+    say_where(folder)
     tensor_plan(folder)
     if shutil.which(os.environ.get("CC") or "cc"):
         cpu_rmsnorm(folder)

@@ -113,8 +113,8 @@ def waiting_kernel(runs: Path, go: Path, score: int) -> str:
 
 def demo_command(folder: Path) -> list[str]:
     program = (
-        "import sys; from pathlib import Path; from tests.demo.demo import tensor_plan;"
-        " tensor_plan(Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from tests.demo.demo import say_where, tensor_plan;"
+        " where = Path(sys.argv[1]); say_where(where); tensor_plan(where)"
     )
     return [sys.executable, "-c", program, str(folder)]
 

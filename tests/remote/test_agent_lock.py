@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -146,5 +148,34 @@ def test_locks_lie_in_a_folder_of_ours_alone(tmp_path: Path) -> None:
             refused = await there.trials.run(quick(there, ALICE), tmp_path / "2")
             with pytest.raises(TargetFault, match="is not ours alone"):
                 _ = refused.ended
+
+    run(main())
+
+
+def test_a_keeper_that_was_stopped_loses_the_lock_when_its_time_is_over(tmp_path: Path) -> None:
+    """Not before: the next agent leaves it alone, and the one after that time kills it."""
+
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there, agent(tmp_path / "s") as other:
+            trial = there.trial("sh", "-c", "kill -STOP $PPID; sleep 600", wall_s=5.0, lock=ALICE)
+            task = await begun(there, trial, tmp_path / "1")
+            assert other.greeting.swept == ()
+            about = there.scratch / "trials" / trial.id / "about.json"
+            told = json.loads(about.read_text())
+            longest_s = trial.wall_s + trial.grace_s + trial.lease_s
+            assert 0 < told["over_s"] - time.monotonic() - longest_s < 150
+            async with agent(tmp_path / "s") as early:
+                assert early.greeting.swept == ()
+                refused = await early.trials.run(quick(early, bob()), tmp_path / "2")
+                assert "held by alice" in refused.outcome["failure"]
+            about.write_text(json.dumps({**told, "over_s": time.monotonic() - 1.0, "boot": "another"}))
+            async with agent(tmp_path / "s") as elsewhere:
+                assert elsewhere.greeting.swept == ()
+            about.write_text(json.dumps({**told, "over_s": time.monotonic() - 1.0}))
+            async with agent(tmp_path / "s") as late:
+                assert (await late.trials.run(quick(late, bob(10.0)), tmp_path / "3")).ended.clean
+            with pytest.raises(TargetFault, match="its watchdog was ended"):
+                _ = (await task).ended  # type: ignore[attr-defined]
+            assert processes_with(trial.id) == []
 
     run(main())

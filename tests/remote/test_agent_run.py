@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,42 @@ print(texts, len(set(arms)), open(os.environ["KERNELDECK_VISITS"]).read())
 
     collected = collected_from(tmp_path, make)
     assert (collected.folder / "stdout").read_text() == "['one', 'two', 'one'] 2 v\n"
+
+
+def test_a_container_is_given_what_the_trial_is_to_see(tmp_path: Path) -> None:
+    """Its stand-in passes on what it is told to by `-e NAME`, and nothing else of its own environment."""
+    container = tmp_path / "container"
+    container.write_text(
+        "#!/usr/bin/env python3\nimport os, sys\n_, cwd, *words = sys.argv\nenv = {}\n"
+        "while words[0] == '-e':\n    env[words[1]] = os.environ[words[1]]\n    words = words[2:]\n"
+        "os.chdir(cwd)\nos.execve('/bin/sh', ['sh', '-c', 'env'], env)\n"
+    )
+    container.chmod(0o755)
+    env = {"CUDA_VISIBLE_DEVICES": "GPU-3", "MINE": "a b", "GONE": None}
+    wrapper = (str(container), "{cwd}", "{env}")
+    collected_from(tmp_path, lambda there: there.trial("env", wrapper=wrapper, env=env))
+    found = dict(line.split("=", 1) for line in (tmp_path / "out" / "stdout").read_text().splitlines())
+    assert {name for name in found if name not in ("PWD", "_", "SHLVL")} == {
+        "CUDA_VISIBLE_DEVICES", "MINE", "KERNELDECK_NONCE", "KERNELDECK_RESULT"
+    }  # fmt: skip
+    assert (found["CUDA_VISIBLE_DEVICES"], found["MINE"]) == ("GPU-3", "a b")
+
+
+def test_what_a_wrapper_started_elsewhere_is_not_ended(tmp_path: Path) -> None:
+    """As `docker exec`, which only asks somebody else to run the command, and waits."""
+    asked = tmp_path / "asked"
+    os.mkfifo(asked)
+    elsewhere = subprocess.Popen(["sh", "-c", f"read _ < {asked}; exec sleep 600"])
+    try:
+        wrapper = ("sh", "-c", f"echo > {asked}; exec sleep 600")
+        collected = collected_from(
+            tmp_path, lambda there: there.trial("true", wrapper=wrapper, wall_s=1.0, grace_s=0.1)
+        )
+        assert collected.ended.ended_by == "timeout"
+        assert elsewhere.poll() is None
+    finally:
+        elsewhere.kill()
+        elsewhere.wait()
 
 
 def test_a_wrapper_stands_before_the_command(tmp_path: Path) -> None:

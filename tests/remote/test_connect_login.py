@@ -18,6 +18,7 @@ from core.targets.ssh.connect import Connections
 from core.targets.ssh.faults import SshFault
 from tests.remote.conftest import Serve
 from tests.remote.connecting import QUICK, connected, fault_of, says_hello, wait_until_gone
+from tests.remote.far import far_of
 from tests.remote.sshd import Server, User, make_key
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -143,6 +144,15 @@ def test_a_key_file_that_is_missing(user: User, server: Server, tmp_path: Path) 
     assert fault.stage == "config"
     assert fault.sentence == "box: the key file that its configuration names is not there"
     assert "not_there" in fault.details
+
+
+def test_a_described_key_file_that_is_missing(user: User, server: Server, tmp_path: Path) -> None:
+    far = far_of(tmp_path / "far", user, server)
+    far.describe(key_file=str(tmp_path / "not_there"))
+    fault = far.deck.run("run", "--json", env=far.env, code=3).answer["error"]
+    assert fault["code"] == "target.config"
+    assert fault["sentence"] == "box: the key_file of its description is not there"
+    assert "--key-file" in fault["hint"] and "IdentityFile" not in fault["hint"]
 
 
 def test_one_missing_key_file_among_others_is_passed_over(user: User, server: Server, tmp_path: Path) -> None:

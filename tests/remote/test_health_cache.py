@@ -235,8 +235,16 @@ def test_places_do_not_share_an_entry_but_its_names_do(tmp_path: Path, clocks: C
         lambda path: path.write_bytes(b"\xff" * 2_000_000),
         lambda path: path.write_text(path.read_text().replace('"wall_s": ', '"wall_s": 1')),
         lambda path: (path.unlink(), path.mkdir()),
+        lambda path: changed(path, gpus=[{}]),
+        lambda path: changed(path, gpus=[{**FOUND.gpus[0], "index": 0}]),
+        lambda path: changed(path, gpus=[{**FOUND.gpus[0], "throttle_reasons": 3}]),
+        lambda path: changed(path, processes=[{"pid": 1, "name": "x", "memory_mib": "much"}]),
+        lambda path: changed(path, processes=[{}]),
+        lambda path: changed(path, free_mb=float("inf")),
+        lambda path: changed(path, ms={"dns": float("nan")}),
+        lambda path: path.write_text("[" * 100_000),
+        lambda path: path.write_text(path.read_text().replace('"free_mb": 0', '"free_mb": ' + "9" * 5000)),
     ],
-    ids=["cut", "no object", "flood", "future", "folder"],
 )
 def test_what_cannot_be_read_is_not_known(
     tmp_path: Path, clocks: Clocks, spoil: Callable[[Path], object]
@@ -246,6 +254,23 @@ def test_what_cannot_be_read_is_not_known(
     spoil(next((tmp_path / "c").iterdir()))
     assert cache.fresh(PLACE) is None
     cache.keep(PLACE, FOUND)  # no matter whether that works
+
+
+def changed(path: Path, **values: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_without_a_home_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.targets.ssh.home.expanded", none_here)
+    assert cache_folder({}) is None
+    cache = HealthCache(cache_folder({}))
+    cache.keep(PLACE, FOUND)
+    assert cache.fresh(PLACE) is None
+    cache.forget(PLACE)
+
+
+def none_here(text: str) -> Path:
+    raise ValueError(text)
 
 
 def test_a_folder_that_cannot_be_made_only_means_that_nothing_is_known(

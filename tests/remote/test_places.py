@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -58,6 +61,27 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
         assert targets_file(nothing) == Path("/home/me/.config/kerneldeck/targets.toml")
 
 
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither HOME nor an entry in the table of users."""
+    monkeypatch.delenv("HOME", raising=False)
+
+    def unknown(*_: object) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+
+
+def test_without_a_home_there_are_no_described_targets(homeless: None) -> None:
+    nowhere = targets_file({})
+    assert nowhere is None and read_places(nowhere) == Places()
+    assert choose("", {}, nowhere).is_local
+    assert choose("ssh:box", {}, nowhere).name == "ssh:box"
+    told = fault(ConfigFault, lambda: add_place(nowhere, H100))
+    assert "no home folder" in told.sentence and "XDG_CONFIG_HOME" in told.hint
+    assert targets_file({"XDG_CONFIG_HOME": "/c"}) == Path("/c/kerneldeck/targets.toml")
+
+
 def test_without_any_word_trials_run_here(file: Path) -> None:
     assert choose("", {}, file) == here() and here().is_local
     assert not file.parent.exists()
@@ -107,6 +131,7 @@ def test_the_companions_of_the_foreign_variable(file: Path) -> None:
     [
         ("HARNESSGYM_GPU_HOST", "a b", "HARNESSGYM_GPU_HOST: 'a b' is no host name"),
         ("HARNESSGYM_GPU_PORT", "ssh", "HARNESSGYM_GPU_PORT: 'ssh' is no port (1 to 65535)"),
+        ("HARNESSGYM_GPU_KEY", "~nobody-here/k", "HARNESSGYM_GPU_KEY: '~nobody-here/k': that home folder is"),
         ("HARNESSGYM_GPU_REMOTE_ROOT", "data", "HARNESSGYM_GPU_REMOTE_ROOT: 'data' is no absolute path"),
         ("KERNELDECK_GPU_HOST", "-bad", "KERNELDECK_GPU_HOST: ssh:-bad: '-bad' is no host name"),
     ],
@@ -204,6 +229,9 @@ def test_a_place_that_cannot_be_is_not_written(file: Path, place: Place, said: s
         ('host = "a"\nenvironment = {A = 1}', ":4: targets.x.environment.A: 1 is not a text"),
         ('host = "a"\nenvironment = "A=1"', ":4: targets.x.environment: 'A=1' is not a table"),
         ('host = "a"\nscratch = "here"', ":4: targets.x.scratch: 'here' is no absolute path"),
+        ('host = "a"\nkey_file = "~nobody-here/x"', ":4: targets.x.key_file: '~nobody-here/x': that home"),
+        ('host = "a"\nkey_file = "a\\u0000b"', ":4: targets.x.key_file: 'a\\x00b' holds a NUL byte"),
+        ('host = "a"\ngpu = 0x' + "f" * 5000, ":4: targets.x.gpu: "),
         ('host = "a"\n[other]', ":4: other: is not a key of this table"),
         ('host = "a"\n[targets.local]\nhost = "b"', ":4: targets.local: 'local' is this machine"),
         ('host = "a"\n[targets."a b"]\nhost = "b"', ":4: targets.a b: 'a b' is no name"),
@@ -219,6 +247,9 @@ def test_a_fault_in_the_file_is_told_with_its_line(file: Path, line: str, said: 
     [
         ("schema = 2\n", ":1: schema: 2 is not a schema this version reads"),
         ('use = "x"\n', ":1: use: no target is called 'x'"),
+        ("x = " + "[" * 5000, " cannot be read: "),
+        ("x = " + "9" * 5000, " cannot be read: "),
+        ("schema = 0x" + "f" * 5000, ":1: schema: "),
         ("targets = 3\n", ":1: targets: 3 is not a table"),
         ("[targets]\nx = 1\n", ":2: targets.x: 1 is not a table"),
     ],
@@ -234,6 +265,41 @@ def test_a_fault_at_the_top_of_the_file(file: Path, text: str, said: str) -> Non
 def test_a_file_that_is_no_text(file: Path) -> None:
     written(file, "").write_bytes(b"\xff")
     assert "not UTF-8 at byte 0" in fault(ConfigFault, lambda: read_places(file)).sentence
+
+
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir, lambda path: path.symlink_to(path)],
+    ids=["pipe", "endless", "folder", "circle"],
+)
+def test_what_is_no_file_is_told_at_once(file: Path, make: Callable[[Path], object]) -> None:
+    file.parent.mkdir(parents=True)
+    make(file)
+    for do in (lambda: read_places(file), lambda: add_place(file, H100)):
+        assert f"{file} cannot be read: " in fault(ConfigFault, do).sentence
+
+
+def test_a_file_beyond_all_measure_is_not_read(file: Path) -> None:
+    os.truncate(written(file, ""), 1 << 40)
+    assert "larger than 1 MiB" in fault(ConfigFault, lambda: read_places(file)).sentence
+
+
+@pytest.mark.parametrize("changes", [{"description": "\udcff"}, {"environment": {"A": "\udcff"}}])
+def test_words_that_are_no_text_are_not_written(file: Path, changes: dict[str, Any]) -> None:
+    (key,) = changes
+    told = fault(ArgumentFault, lambda: add_place(file, replace(H100, **changes)))
+    assert told.sentence == f"target h100: {key}: is no UTF-8"
+    assert not file.parent.exists()
+
+
+def test_a_write_that_is_interrupted_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        add_place(file, H100)
+    assert list(file.parent.iterdir()) == []
 
 
 def test_a_linked_file_stays_a_link(file: Path, tmp_path: Path) -> None:

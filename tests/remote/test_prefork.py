@@ -136,7 +136,7 @@ def test_it_is_what_it_would_be_from_nothing(tmp_path: Path) -> None:
 
 def test_modules_that_are_named_as_ours_are_the_trials_own(tmp_path: Path) -> None:
     async def main() -> None:
-        names = ("agent", "wire", "watchdog", "forked", "imports", "agent_prefork", "remove_tree")
+        names = ("agent", "wire", "watchdog", "forked", "ending", "imports", "agent_prefork", "remove_tree")
         program = "\n".join(f"import {name}; print({name}.VALUE)" for name in names)
         files = {f"{name}.py": f"VALUE = 'mine: {name}'".encode() for name in names}
         async with agent(tmp_path / "s") as there:
@@ -232,6 +232,21 @@ def test_the_agent_answers_while_a_parent_imports(tmp_path: Path, modules: Path)
     run(main())
 
 
+@pytest.mark.parametrize("word", [b"[]", b"1", b"null", b"[" * 60000, b"\xff"])
+def test_a_word_that_makes_no_sense_is_no_reason_to_end(tmp_path: Path, modules: Path, word: bytes) -> None:
+    """What imports write where their parent is heard."""
+
+    async def main() -> None:
+        attempt = f"    try: os.write(n, {word!r})\n    except OSError: pass"
+        heavy(modules, f"import os\nfor n in range(3, 20):\n{attempt}")
+        async with agent(tmp_path / "s") as there:
+            collected = await there.trials.run(forked(there, modules, "print('ran')"), tmp_path / "out")
+            assert told(collected)[:2] == (False, "ran")
+            assert await there.link.request("ping", {}, 10) is not None
+
+    run(main())
+
+
 def test_a_trial_that_waits_for_a_parent_can_be_cancelled(tmp_path: Path, modules: Path) -> None:
     async def main() -> None:
         heavy(modules, waits_for(tmp_path / "import"))
@@ -308,6 +323,55 @@ def test_a_parent_that_was_killed_is_replaced(tmp_path: Path, modules: Path) -> 
     run(main())
 
 
+STOPS = """
+import os, signal, sys
+def above(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+print("heavy" in sys.modules, above(os.getppid()))
+if len(sys.argv) == 1:
+    os.kill(above(os.getppid()), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["leaves", "is killed"])
+def test_a_parent_that_a_trial_has_stopped_is_replaced_and_ends_with_the_agent(
+    tmp_path: Path, modules: Path, killed: bool
+) -> None:
+    async def main() -> None:
+        heavy(modules)
+        async with agent(tmp_path / "s") as there:
+            seen = []
+            for number in (1, 2, 3):
+                collected = await there.trials.run(forked(there, modules, STOPS), tmp_path / f"{number}")
+                assert collected.outcome["forked"] is True and collected.ended.exit_code == 0
+                seen.append((tmp_path / f"{number}" / "stdout").read_text().split())
+            assert [loaded for loaded, _ in seen] == ["True"] * 3
+            pids = [int(pid) for _, pid in seen]
+            assert len(set(pids)) == 3
+            assert await asyncio.to_thread(ends, pids[0]) and await asyncio.to_thread(ends, pids[1])
+            if killed:
+                there.process.kill()
+        assert ends(pids[2])
+
+    run(main())
+
+
+def test_imports_work_in_an_empty_folder_of_their_own(tmp_path: Path, modules: Path) -> None:
+    async def main() -> None:
+        heavy(modules, "import os\nSTATE = [os.getcwd(), os.listdir()]\nopen('left', 'w').close()")
+        async with agent(tmp_path / "s") as there:
+            for number in (1, 2):
+                program = "import heavy, json; print(json.dumps(heavy.STATE))"
+                collected = await there.trials.run(forked(there, modules, program), tmp_path / f"{number}")
+                loaded, stdout, note = told(collected)
+                assert (loaded, note) == (True, "")
+            folder, found = json.loads(str(stdout))
+            assert found == [] and folder.startswith(f"{tmp_path}/s/")
+        assert not Path(folder).exists()
+
+    run(main())
+
+
 HANGS = """
 import os, subprocess, time
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
@@ -359,6 +423,47 @@ def test_what_a_killed_keeper_leaves_of_a_forked_trial_is_ended(tmp_path: Path, 
     run(main())
 
 
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    os.chdir("/")
+    os.closerange(0, 1000)
+    if os.fork():
+        os._exit(0)
+    with open(os.environ["PIDS"], "w") as file:
+        print(os.getpid(), file=file)
+    os.rename(os.environ["PIDS"], os.environ["PIDS"] + ".whole")
+    time.sleep(600)
+while not os.path.exists(os.environ["PIDS"] + ".whole"):
+    time.sleep(0.01)
+os.kill(os.getppid(), 9)
+time.sleep(600)
+"""
+
+
+def test_a_daemon_of_a_forked_trial_is_ended_when_its_keeper_is_killed(tmp_path: Path, modules: Path) -> None:
+    """Nothing of it names the trial: it was left to the parent. Another's keeper is none of that."""
+
+    async def main() -> None:
+        heavy(modules)
+        os.mkfifo(tmp_path / "gate")
+        async with agent(tmp_path / "s") as there:
+            env = {"GATE": str(tmp_path / "gate"), "PIDS": str(tmp_path / "pids")}
+            waits = await begun(there, forked(there, modules, env=env), tmp_path / "other")
+            trial = forked(there, modules, DAEMON, env=env)
+            collected = await there.trials.run(trial, tmp_path / "out")
+            assert collected.outcome["stage"] == "lost"
+            (daemon,) = await asyncio.to_thread(pids_told, tmp_path / "pids")
+            assert await asyncio.to_thread(ends, daemon)
+            await asyncio.to_thread(open_gate, tmp_path / "gate")
+            await waits
+            assert len(parents(there)) == 1
+        assert (tmp_path / "other" / "stdout").read_text() == "True fresh\n"
+
+    run(main())
+
+
 def test_a_sweep_over_ssh_forks_what_screens_and_nothing_that_decides(
     tmp_path: Path, user: User, serve: Serve
 ) -> None:
@@ -374,3 +479,18 @@ def test_a_sweep_over_ssh_forks_what_screens_and_nothing_that_decides(
     assert len(screened) == 3
     assert set(rows) - {"dev True"} == {"final False"}
     assert far.left() == []
+
+
+def test_what_goes_wrong_only_in_a_fork_does_not_count_over_ssh(
+    tmp_path: Path, user: User, serve: Serve
+) -> None:
+    far = far_of(tmp_path, user, serve())
+    deck = Deck(tmp_path / "swept")
+    deck.write("kerneldeck.toml", TOML)
+    program = SWEPT.replace('os.environ["SEEN"]', repr(str(tmp_path / "seen")))
+    deck.write("benchmark.py", program + "if loaded: sys.exit(3)\n")
+    deck.config(block=4)
+    swept = deck.json("sweep", "config", env=far.env)
+    assert swept["screened"] == {"ok": 3}, json.dumps(swept)
+    rows = (tmp_path / "seen").read_text().splitlines()
+    assert [row for row in rows if row.startswith("dev")] == ["dev True", *["dev False"] * 3]

@@ -250,6 +250,7 @@ def test_a_content_that_is_used_is_marked_without_a_change_of_its_own_time(tmp_p
     blob.parent.mkdir(parents=True)
     blob.write_text("x")
     blob.chmod(0o444)
+    os.utime(blob, ns=(10**18, 10**18))
     before = blob.stat()
     program = (
         "import agent_store; agent_store.LOOKED_AT_AGAIN_AFTER_S = -1.0;"
@@ -276,6 +277,31 @@ def test_a_content_that_is_used_is_marked_without_a_change_of_its_own_time(tmp_p
 def test_when_it_is_time_to_count(tmp_path: Path, age_s: float, lines: str, is_due: bool) -> None:
     (tmp_path / "held").write_text(f"{time.time() - age_s} {lines}\n")
     assert said_in(tmp_path, "import agent_quota; print(agent_quota.is_due(1000))") == str(is_due)
+
+
+def test_links_to_kept_contents_are_counted_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there:
+            files = {f"f{number}": os.urandom(1000) for number in range(300)}
+            await there.trials.run(there.trial("true", files=files), tmp_path / "out")
+            wait_until(lambda: [*(there.scratch / "trials").glob("*/spare")], "what is left of its tree")
+            count = "import agent_quota; agent_quota.tend(10**9, 900); print(open('held').read())"
+            assert 300_000 <= int(said_in(there.scratch, count).split()[1]) < 400_000
+
+    run(main())
+
+
+def test_a_trial_that_could_not_be_removed_frees_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "trials" / ("cd" * 16)
+    home.mkdir(parents=True)
+    (home / "outcome.json").write_text("{}")
+    program = (
+        "import agent_quota, agent_trials\ndef refuse(path):\n    raise PermissionError\n"
+        "remove_tree, agent_trials.remove_tree = agent_trials.remove_tree, refuse\n"
+        f"kept = agent_quota.Kept(0, 0.0, 'trials/{'cd' * 16}', 5)\n"
+        "first = kept.remove()\nagent_trials.remove_tree = remove_tree\nprint(first, kept.remove())"
+    )
+    assert said_in(tmp_path, program) == "False True"
 
 
 def said_in(folder: Path, program: str) -> str:

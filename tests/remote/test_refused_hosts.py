@@ -77,15 +77,38 @@ def test_without_a_host_that_must_be_there_the_call_is_recorded_too(closed: Far)
 
 
 @pytest.mark.parametrize(
-    "host", ["10.0.0.1", "::1", "fe80::1%eth0", "127.1", "0x7f.1", "2130706433", "2001:DB8::1"]
+    "host",
+    [
+        "10.0.0.1",
+        "::1",
+        "fe80::1%eth0",
+        "127.1",
+        "0x7f.1",
+        "2130706433",
+        "2001:DB8::1",
+        "１２７.0.0.1",
+        "①0．0.0.1",
+    ],
 )
 def test_digits_are_called_by_a_name_made_of_them(host: str) -> None:
     address = parse_address(f"ssh:me@[{host}]:22" if ":" in host else f"ssh:me@{host}:22")
     assert address.name.startswith("host-") and len(address.name) == len("host-") + 6
     assert address.label == f"ssh:{address.name}:22"
     assert host not in f"{address.name} {address.label} {address.by_hand}"
-    assert host in address.without_user and "me@" not in address.without_user
     assert parse_address(str(address)).name == address.name
+
+
+def test_wide_digits_are_the_digits_that_they_stand_for() -> None:
+    wide, plain = (parse_address(f"ssh:{host}") for host in ("１２７.0.0.1", "127.0.0.1"))
+    assert (wide, wide.name) == (plain, plain.name)
+
+
+def test_a_listing_names_no_address_in_digits(closed: Far) -> None:
+    closed.deck.run("target", "add", "bare", "me@10.1.2.3:22", env=closed.env)
+    shown = closed.deck.run("target", "list", "--json", env=closed.env).out
+    name = parse_address("ssh:10.1.2.3").name
+    assert "10.1.2.3" not in shown and f"ssh:{name}:22" in shown
+    assert f"bare: ssh:{name}:22" in closed.deck.run("target", "list", env=closed.env).out
 
 
 @pytest.mark.parametrize("host", ["gpu1", "10.example", "face", "host-1a2b3c", "a.b.c"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,10 @@ def states(health: dict[str, Any]) -> dict[str, str]:
     return {stage["stage"]: stage["state"] for stage in health["stages"]}
 
 
+def ms_of(health: dict[str, Any]) -> dict[str, Any]:
+    return {stage["stage"]: stage["ms"] for stage in health["stages"]}
+
+
 def failed(health: dict[str, Any], stage: str, coarse: str) -> dict[str, str]:
     """Everything before `stage` was passed, nothing after it was tried; the sentence and what to do.
 
@@ -69,7 +74,16 @@ def test_eight_cards_and_who_uses_them_are_shown(far_with: FarWith, tmp_path: Pa
     assert health["processes"][0]["pid"] == 4242
     shown = far.deck.run("target", "check", "gpu", env=far.env).out
     assert "GPU 7: NVIDIA H200, driver 550.90.07" in shown and "throttled by heat (hardware)" in shown
-    assert "in use by process 4242" in shown
+    assert "GPU 3 is in use by process 4242 (python3, 1,024 MiB)" in shown
+    assert "GPU 0 (trials run on it):" in shown and "GPU 7 (trials" not in shown
+    assert re.search(r"[0-9,]+ of [0-9,]+ MiB used, .* MHz", shown) and ".0 " not in shown
+    head = shown.splitlines()[0]
+    assert re.fullmatch(r"ssh:gpu: ok, Python 3\.[0-9.]+, [0-9,]+ MB free", head)
+    far.describe(gpu=3)
+    health = far.deck.json("health", env=far.env)
+    assert (
+        health["trial_gpu"] == UUID.format(3) == far.deck.json("health", "--cached", env=far.env)["trial_gpu"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,13 +143,22 @@ def test_ways_in_that_are_closed_are_told_by_their_stage(
     tmp_path: Path, user: User, closed_port: int, serve: Serve
 ) -> None:
     far = far_of(tmp_path, user, None, closed_port)
-    failed(far.deck.json("health", env=far.env, code=3), "connect", "ssh")
+    health = far.deck.json("health", env=far.env, code=3)
+    failed(health, "connect", "ssh")
+    assert ms_of(health)["dns"] is not None
     far.describe(host="nowhere.invalid")
     failed(far.deck.json("health", env=far.env, code=3), "dns", "ssh")
     server = serve("ForceCommand exit 1")
     user.config.write_text("")
     far = far_of(tmp_path / "forced", user, server)
     failed(far.deck.json("health", env=far.env, code=3), "shell", "remote")
+    server_key = user.known_hosts.read_text()
+    user.known_hosts.write_text("")
+    health = far.deck.json("health", env=far.env, code=3)
+    failed(health, "hostkey", "ssh")
+    times = ms_of(health)
+    assert times["dns"] is not None and times["connect"] is not None and times["hostkey"] > 0
+    user.known_hosts.write_text(server_key)
 
 
 def test_a_silent_peer_is_given_up_in_time(tmp_path: Path, user: User) -> None:

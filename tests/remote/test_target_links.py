@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.deck import Deck
+from tests.cli.deck import Deck, processes_with, wait_until
 from tests.cli.terminal import on_a_terminal
 from tests.remote.agents import run
 from tests.remote.conftest import Serve
-from tests.remote.far import ended, far_of, fifo_read, pipes, waiting_kernel
+from tests.remote.far import Far, ended, far_of, fifo_read, pipes, waiting_kernel
 from tests.remote.proxy import proxying
 from tests.remote.sshd import Server, User
 
@@ -66,7 +66,14 @@ def test_a_final_verification_that_is_lost_stays_pending(tmp_path: Path, user: U
     run(main())
 
 
-def test_an_interrupt_leaves_nothing_over_there(tmp_path: Path, user: User, server: Server) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [([signal.SIGINT], 130), ([signal.SIGINT] * 3, 130), ([signal.SIGTERM], 143), ([signal.SIGHUP], 129)],
+    ids=["once", "thrice", "ended", "hung up"],
+)
+def test_an_interrupt_leaves_nothing_over_there(
+    tmp_path: Path, user: User, server: Server, numbers: list[signal.Signals], code: int
+) -> None:
     async def main() -> None:
         far = far_of(tmp_path, user, server)
         runs, go = pipes(tmp_path)
@@ -74,12 +81,30 @@ def test_an_interrupt_leaves_nothing_over_there(tmp_path: Path, user: User, serv
         process = await far.start("run")
         await fifo_read(runs)
         assert far.left() != []
-        os.killpg(process.pid, signal.SIGINT)
+        for number in numbers:
+            os.killpg(process.pid, number)
+            wait_until(lambda: not pending(process.pid), "the signal's arrival")
         done = await ended(process)
-        assert done.code == 130 and "interrupted" in done.err, done.said
+        assert done.code == code and "kerneldeck: interrupted" in done.err, done.said
+        if len(numbers) > 1:  # it did not wait for the end, and the next connection takes the folder away
+            await asyncio.to_thread(wait_until, lambda: not programs(far), "the trial's end")
+            far.deck.run("target", "clean", "gpu", env=far.env)
         assert far.left() == []
 
     run(main())
+
+
+def pending(pid: int) -> int:
+    """The signals that the process is still to take; none once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.partition("ShdPnd:")[2].split()[0], 16)
+
+
+def programs(far: Far) -> list[int]:
+    return processes_with(str(far.scratch / "trials"))
 
 
 def test_an_unknown_host_is_refused_where_nobody_can_be_asked(
@@ -105,6 +130,18 @@ def test_an_unknown_host_is_a_question_on_a_terminal(tmp_path: Path, user: User,
     assert user.known_hosts.read_text().startswith("box ")
     code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env)
     assert code == 0 and "Trust it" not in shown
+
+
+def test_the_question_is_two_lines_and_ctrl_c_ends_it(tmp_path: Path, user: User, server: Server) -> None:
+    far = far_of(tmp_path, user, server)
+    user.known_hosts.write_text("")
+    code, shown = on_a_terminal("run", cwd=far.deck.root, env=far.env, typed=b"\x03", after=b"[y/N] ")
+    assert code == 130, "without Enter"
+    asked, compare = shown.splitlines()[:2]
+    assert "SHA256:" in asked and compare.startswith("Compare it with")
+    assert user.known_hosts.read_text() == "" and not far.scratch.exists()
+    refused = far.deck.run("run", "--json", env=far.env, code=3).answer["error"]
+    assert "without --json, which never asks" in refused["hint"]
 
 
 @pytest.mark.parametrize("verb", [["run"], ["verify"], ["sweep", "config"], ["repeat"], ["reseal"]])

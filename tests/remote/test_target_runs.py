@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -32,10 +33,34 @@ def test_the_demo_runs_unchanged_on_the_target(far: Far, tmp_path: Path) -> None
         timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "Trials run on gpu (KERNELDECK_GPU_HOST)." in done.stdout
+    assert "on ssh:gpu  final verifier" in done.stdout
     assert "kept: it is the best now, and written into the workspace" in done.stdout
     assert "regressed, restored and verified" in done.stdout
     assert targets_of(tmp_path / "demo" / "tensor_plan") == {"ssh:gpu"}
     assert far.left() == []
+
+
+def test_the_compiled_kernel_runs_with_the_python_that_is_named(
+    tmp_path: Path, user: User, serve: Serve
+) -> None:
+    folder, home = tmp_path / "rmsnorm", tmp_path / "sshd1" / "home"
+    (tmp_path / "bin").mkdir()
+    bare_python = tmp_path / "bin" / "python3"
+    bare_python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # it has no packages
+    bare_python.chmod(0o755)
+    far = far_of(tmp_path, user, serve(f"SetEnv HOME={home} PATH={tmp_path / 'bin'}:/usr/bin:/bin"))
+    far.deck.run("init", "--template", "cpu_rmsnorm", str(folder), env=far.env)
+    far.describe(python="")
+    deck = Deck(folder)
+    quick = ("--warmup", "1", "--repeats", "2")
+    bare = deck.run("run", *quick, env=far.env, code=1).out
+    assert "ModuleNotFoundError" in bare
+    assert "python3 on ssh:gpu lacks it: kerneldeck target add … --python PATH" in bare
+    far.describe(python=sys.executable)
+    assert deck.json("run", *quick, env=far.env)["status"] == "ok"
+    assert deck.json("verify", *quick, env=far.env)["outcome"] == "first_best"
+    assert targets_of(folder) == {"ssh:gpu"} and far.left() == []
 
 
 def test_a_trial_there_is_told_as_one_here(far: Far) -> None:

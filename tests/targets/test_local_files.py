@@ -158,6 +158,13 @@ def test_a_large_file_written_into_by_a_trial_that_nobody_saw_end_is_not_used_ag
     unfinished.remove()
 
 
+def test_the_mode_of_a_large_file_is_no_later_trials(bench: Bench) -> None:
+    bench.add("large.bin", bytes(LINK_FROM_BYTES))
+    show = "stat -c '{\"score\": %a}' large.bin"
+    outcomes = bench.each(*(bench.job("sh", "-c", each) for each in (f"{show}; chmod 777 large.bin", show)))
+    assert [outcome.score for outcome in outcomes] == [444, 444]
+
+
 def test_removing_a_large_file_from_its_folder_leaves_the_copy(bench: Bench) -> None:
     bench.add("large.bin", LARGE)
     outcome = bench.shell(f"rm -f large.bin; {PASSED}")

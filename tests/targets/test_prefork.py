@@ -90,6 +90,10 @@ DECLINED = {
     "import sys, types; sys.modules['torch'] = torch = types.ModuleType('torch')\n"
     "torch.cuda = types.SimpleNamespace(is_initialized=lambda: True)":
         "the imports start CUDA, which no fork survives",
+    "import mmap; SHARED = mmap.mmap(-1, 4096)": "the imports map memory that trials would share",
+    "import os; ENDS = os.pipe()": "the imports keep a pipe open, which trials would share",
+    "import socket; PAIR = socket.socketpair()": "the imports keep a socket open, which trials would share",
+    "FILE = open('/etc/passwd')": "the imports keep /etc/passwd open, which trials would share",
 }  # fmt: skip
 
 
@@ -103,6 +107,33 @@ def test_what_cannot_be_imported_is_said_once_and_trials_start_from_nothing(
     assert [(each.status, each.forked, each.score) for each in outcomes] == [(Status.OK, False, 1)] * 2
     assert outcomes[0].notes == (f"prefork: {DECLINED[source]}: trials start from nothing",)
     assert outcomes[1].notes == ()
+
+
+HELPERS = {
+    "child": "child = subprocess.Popen(['sleep', '600']).pid",
+    "own session": "child = subprocess.Popen(['sleep', '600'], start_new_session=True).pid",
+    "orphan": "child = int(subprocess.run('sleep 600 >&- 2>&- & echo $!', shell=True, stdout=-1).stdout)",
+}
+
+
+@pytest.mark.parametrize("helper", HELPERS)
+def test_processes_that_imports_start_are_ended_and_run_beside_no_trial(
+    bench: Bench, heavy: Here, bell: Bell, helper: str
+) -> None:
+    told = f"open({str(bell.path)!r}, 'w').write(str(child) + chr(10))"
+    heavy(f"import subprocess, sys\nif 'bench' not in sys.argv[0]:\n    {HELPERS[helper]}\n    {told}")
+    (outcome,) = bench.each(job(bench, "print('{\"score\": 1}')"))
+    assert outcome.notes == (
+        "prefork: the imports start processes, which would run beside every trial: trials start from nothing",
+    )
+    assert (outcome.status, outcome.forked) == (Status.OK, False)
+    assert ends(int(bell.heard()))
+
+
+def test_what_passes_nothing_on_may_stay_open(bench: Bench, heavy: Here) -> None:
+    heavy("FILES = [open('/dev/null', 'w'), open('/dev/urandom', 'rb')]")
+    (outcome,) = bench.each(job(bench))
+    assert told(outcome) == (Status.OK, True, True, "fresh", ())
 
 
 def test_an_import_that_hangs_is_ended_with_what_it_started(bench: Bench, heavy: Here, bell: Bell) -> None:

@@ -39,7 +39,8 @@ print(json.dumps({
     "signals": [status[name] for name in ("SigBlk", "SigIgn", "SigCgt")],
     "umask": umask, "leads": os.getsid(0) == os.getpgid(0) == os.getpid(), "nice": os.nice(0),
     "core": resource.getrlimit(resource.RLIMIT_CORE), "oom": open("/proc/self/oom_score_adj").read(),
-    "ours": [name for name in ("watchdog", "capped_file", "prefork", "imports", "forked", "supervisor")
+    "ours": [name for name in ("watchdog", "capped_file", "prefork", "imports", "ending", "forked",
+                               "supervisor")
              if name in sys.modules],
 }, sort_keys=True))
 """
@@ -126,13 +127,40 @@ ENDINGS = {
     "C output": "import ctypes; ctypes.CDLL(None).printf(b'from C\\n')",
     "recursion": "def f():\n    f()\ntry:\n    f()\nexcept RecursionError:\n    print('deep')",
     "main": "import sys\nif __name__ == '__main__':\n    print(sys.modules['__main__'].__file__)",
+    "stream without closed": "import sys\nclass Tee:\n    def __init__(self):\n        self.to = sys.stdout\n"
+    "    def write(self, text):\n        self.to.write(text)\n    def flush(self):\n        pass\n"
+    "sys.stdout = Tee(); print('through')",
+    "output replaced": "import os, sys; print('kept'); sys.stdout = open(os.devnull, 'w')",
+    "output deleted": "import sys; print('kept'); del sys.stdout, sys.stderr",
+    "all outputs deleted": "import sys; print('kept'); sys.stdout = sys.__stdout__ = None",
+    "output that was deleted is closed": "import os, sys; print('kept'); del sys.stdout; os.close(1)",
+    "errors that cannot be flushed": "import sys\nclass Full:\n    def write(self, text):\n        pass\n"
+    "    def flush(self):\n        raise OSError\nprint('kept'); sys.stderr = Full()",
+    "folder gone": "import os, tempfile; print('kept')\n"
+    "folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder); raise SystemExit(3)",
+    "elsewhere": "import os, unclosed; os.chdir('/')",
+    "unclosed by others": "import os\nfile = open(os.environ['KERNELDECK_RESULT'], 'w')\n"
+    'file.write(\'{"status": "ok", "score": 8, "nonce": "\' + os.environ[\'KERNELDECK_NONCE\'] + \'"}\')\n'
+    "import logging; logging.held = file",
+    "modules cleared": "import sys; print('kept'); sys.modules.clear()",
+    "no atexit": "import sys; print('kept'); sys.modules['atexit'] = None",
+    "no functions": "import os, signal, gc; print('kept')\n"
+    "os.listdir = os.path = os.kill = os.getpid = signal.signal = gc.collect = None",
+    "no builtins": "import builtins; print('kept')\n"
+    "builtins.getattr = builtins.isinstance = builtins.str = builtins.open = builtins.__import__ = None",
+    "interrupted without functions":
+        "import os, signal\nos.kill = signal.signal = None\nraise KeyboardInterrupt",
+    "no hook": "import sys; del sys.excepthook; 1 / 0",
+    "own exit": "import os; print('once'); os._exit = lambda code: None",
+    "own exit raises": "import os; print('once')\ndef leave(code):\n    raise OSError\nos._exit = leave",
     "fork": "import os\npid = os.fork()\nif pid == 0:\n    raise SystemExit(4)\nprint(os.waitpid(pid, 0)[1])",
-}
+}  # fmt: skip
 
 
 def test_it_ends_as_it_would_from_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     names = list(ENDINGS)
+    bench.add("unclosed.py", ENDINGS["unclosed"])
     for index, name in enumerate(names):
         bench.add(f"bench{index}.py", ENDINGS[name])
     jobs = [
@@ -147,7 +175,9 @@ def test_it_ends_as_it_would_from_nothing(bench: Bench, monkeypatch: pytest.Monk
     assert all(outcome.forked for outcome in outcomes[len(names) :])
     cold, forked = ended[: len(names)], ended[len(names) :]
     assert dict(zip(names, forked, strict=True)) == dict(zip(names, cold, strict=True))
-    assert cold[names.index("unclosed")].outcome.score == 7
+    assert cold[names.index("unclosed")].outcome.score == cold[names.index("elsewhere")].outcome.score == 7
+    assert cold[names.index("stream without closed")].stdout == "through\n"
+    assert [each.stdout for each in cold].count("kept\n") == 9
     assert cold[names.index("output that cannot be flushed")].outcome.exit_code == 120
 
 
@@ -172,7 +202,17 @@ def test_its_processes_may_be_forked_or_spawned(bench: Bench) -> None:
 
 
 def test_modules_of_its_own_are_its_own(bench: Bench) -> None:
-    names = ("watchdog", "supervisor", "capped_file", "prefork", "imports", "forked", "local", "result")
+    names = (
+        "watchdog",
+        "supervisor",
+        "capped_file",
+        "prefork",
+        "imports",
+        "ending",
+        "forked",
+        "local",
+        "result",
+    )
     for name in names:
         bench.add(f"{name}.py", f"VALUE = 'mine: {name}'")
     imports = "\n".join(f"import {name}; print({name}.VALUE)" for name in names)

@@ -18,7 +18,7 @@ from core.targets.supervisor_client import SupervisorClient
 from core.words import JsonObject, Status
 from tests.targets.bench import REPO, SCORE, Bench
 
-PARTS = ("supervisor", "watchdog", "capped_file", "prefork", "imports", "forked")
+PARTS = ("supervisor", "wards", "watchdog", "capped_file", "prefork", "imports", "ending", "forked")
 FILES = [REPO / "core" / "targets" / f"{name}.py" for name in PARTS]
 
 

@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import re
 import socket
+import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -41,11 +42,6 @@ class Address:
         return f"host-{hashlib.sha256(self.host.lower().encode()).hexdigest()[:6]}"
 
     @property
-    def without_user(self) -> str:
-        """For the user's own terminal."""
-        return str(Address(self.host, "", self.port))
-
-    @property
     def by_hand(self) -> str:
         """The word for an ssh command that a sentence proposes."""
         return "HOST" if self.is_in_digits else self.host
@@ -77,6 +73,7 @@ def split_destination(text: str) -> Address:
     if at and not _USER.fullmatch(user):
         raise ValueError(f"{user!r} is no user name" if user else "the user name before @ is empty")
     host, port = _host_and_port(rest)
+    host = unicodedata.normalize("NFKC", host)  # as whoever looks the name up reads it: wide digits, too
     if not host:
         raise ValueError("no host is named")
     if not _HOST.fullmatch(host):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from core.targets.ssh.agent_runs import Runs, environment
     from core.targets.ssh.agent_store import Manifests, Store, Stream
     from core.targets.ssh.wire import PROTOCOL, Fault, Json, NoFrame, Unframer, frame
+    from core.targets.wards import collected
     from core.targets.watchdog import clear, wake_on_signals
 else:
     import agent_facts
@@ -58,6 +59,7 @@ else:
     from agent_prefork import Parents, parent_main
     from agent_runs import Runs, environment
     from agent_store import Manifests, Store, Stream
+    from wards import collected
     from watchdog import clear, wake_on_signals
     from wire import PROTOCOL, Fault, NoFrame, Unframer, frame
 
@@ -102,7 +104,7 @@ class Agent:
         ready, writable, _ = select.select(watched, writing, [], max(0.0, min(limits) - now))
         if self.wake in ready:
             clear(self.wake)
-            _reap()
+            collected()
         if writable:
             self.outbox.write()
         self._hear_errands(ready)
@@ -268,12 +270,6 @@ class Agent:
         for errand in self.errands.values():
             errand.end()
         self.runs.parents.leave()
-
-
-def _reap() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _note_boot() -> bool:

@@ -223,7 +223,7 @@ class Keeper:
         folder = os.path.abspath(f"{self.work}/{self.folders[self.request['slots'][0]]}")
         asked = {
             "id": 0,
-            "argv": _wrapped(self.request["wrapper"], self.request["argv"], folder, self._variables(folder)),
+            "argv": _wrapped(self.request["wrapper"], self.request["argv"], folder, self._named(folder)),
             "cwd": folder,
             "env": {**self.request["env"], **self._variables(folder)},
             "wall_s": self.request["wall_s"],
@@ -253,6 +253,10 @@ class Keeper:
         if self.request["visits"]:
             variables["KERNELDECK_VISITS"] = f"{work}/visits"
         return variables
+
+    def _named(self, folder: str) -> list[str]:
+        """What a container has to be told: the trial interface's variables, and those that were asked for."""
+        return sorted({*self._variables(folder), *self.request["env_set"]} - {"PWD"})
 
     def _found(self) -> Json:
         """Protected files, linked files that were written into, and the files that are asked for."""
@@ -284,12 +288,12 @@ def _take_out(folder: str, name: str, place: str) -> None:
             os.rename(os.path.join(folder, name), place)
 
 
-def _wrapped(wrapper: list[str], argv: list[str], folder: str, variables: dict[str, str]) -> list[str]:
+def _wrapped(wrapper: list[str], argv: list[str], folder: str, names: list[str]) -> list[str]:
     """The wrapper's words before the command: {cwd} is the folder, {env} `-e NAME` for each variable."""
     words: list[str] = []
     for word in wrapper:
         if word == "{env}":
-            words += [part for name in sorted(variables) if name != "PWD" for part in ("-e", name)]
+            words += [part for name in names for part in ("-e", name)]
         else:
             words.append(word.replace("{cwd}", folder))
     return words + argv

@@ -8,13 +8,14 @@ from nothing. A parent ends with the agent; keepers outlive both.
 Part of the agent's bundle: standard library only, Python 3.8's syntax.
 """
 # Started once a connection, on Python 3.8 too: no pathlib.
-# ruff: noqa: PTH109
+# ruff: noqa: PTH102, PTH109, PTH118
 
 from __future__ import annotations
 
 import array
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -24,20 +25,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from core.targets.forked import Parent
-    from core.targets.imports import forget_modules, import_all
-    from core.targets.prefork import Declined, declined_note, interpreter, parent_environment, took_too_long
+    from core.targets.imports import imported
+    from core.targets.prefork import declined_note, interpreter, parent_environment, took_too_long
     from core.targets.ssh.agent_trials import Begun
     from core.targets.ssh.wire import Json
-    from core.targets.watchdog import reset_signals
+    from core.targets.wards import Wards
+    from core.targets.watchdog import clear, reset_signals
 else:
     from agent_trials import Begun
     from forked import Parent
-    from imports import forget_modules, import_all
-    from prefork import Declined, declined_note, interpreter, parent_environment, took_too_long
-    from watchdog import reset_signals
+    from imports import imported
+    from prefork import declined_note, interpreter, parent_environment, took_too_long
+    from wards import Wards
+    from watchdog import clear, reset_signals
 
 ANSWERS_AFTER_S = 5.0  # the parent bounds its imports itself
 MESSAGE_BYTES = 1 << 16
@@ -65,8 +68,17 @@ class Imported:
     def until(self) -> float:
         return self.began + self.within_s + ANSWERS_AFTER_S
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a trial has stopped it: it would not fork, and not see the end of its channel."""
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        return False
+
     def hand(self, begun: Begun) -> bool:
         """Whether the parent forks the trial's keeper from now on."""
+        if self.stopped:
+            return False
         try:
             with begun.written() as request:
                 message = json.dumps({"home": begun.home, "umask": begun.umask}).encode()
@@ -80,7 +92,7 @@ class Imported:
     def end(self) -> None:
         """Its group, too: imports may have started processes."""
         self.channel.close()
-        if not self.ready:
+        if not self.ready or self.stopped:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -125,11 +137,11 @@ class Parents:
         self, key: object, python: str, wanted: Json, env: dict[str, str], begun: Begun
     ) -> Imported | None:
         parent = Imported(key, wanted["modules"], max(0.0, float(wanted["within_s"])))
-        words = [str(parent.within_s), str(begun.umask), os.getcwd(), *wanted["modules"]]
+        words = [str(parent.within_s), os.getcwd(), *wanted["modules"]]
         try:
             bundle = self.bundle()
             try:
-                parent.channel, parent.pid = _spawn(python, words, env, bundle, begun.umask)
+                parent.channel, parent.pid = _spawn(python, words, env, bundle, begun)
             finally:
                 os.close(bundle)
         except OSError as error:
@@ -154,11 +166,12 @@ class Parents:
 
     def _hear(self, parent: Imported) -> None:
         try:
-            said: Json = json.loads(parent.channel.recv(MESSAGE_BYTES) or b"{}")
+            word = json.loads(parent.channel.recv(MESSAGE_BYTES) or b"{}")
         except BlockingIOError:
             return
-        except (OSError, ValueError):
-            said = {}
+        except (OSError, ValueError, RecursionError):
+            word = {}
+        said: Json = word if isinstance(word, dict) else {}
         if said.get("ready"):
             parent.ready = True
             waiting, parent.waiting = parent.waiting, []
@@ -201,7 +214,7 @@ def _why_ended(parent: Imported) -> str:
 
 
 def _spawn(
-    python: str, words: list[str], env: dict[str, str], bundle: int, umask: int
+    python: str, words: list[str], env: dict[str, str], bundle: int, begun: Begun
 ) -> tuple[socket.socket, int]:
     """Our end of the channel to a new parent, and its process id."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -209,7 +222,7 @@ def _spawn(
     try:
         pid = os.fork()
         if pid == 0:
-            _become_parent(python, words, env, (bundle, theirs.fileno()), write, umask)
+            _become_parent(python, words, env, (bundle, theirs.fileno()), write, begun)
     except OSError:
         ours.close()
         raise
@@ -222,13 +235,15 @@ def _spawn(
 
 
 def _become_parent(
-    python: str, words: list[str], env: dict[str, str], given: tuple[int, int], output: int, umask: int
+    python: str, words: list[str], env: dict[str, str], given: tuple[int, int], output: int, begun: Begun
 ) -> NoReturn:
     try:
         os.setsid()
         reset_signals()
-        os.umask(umask)
-        os.chdir("/")
+        os.umask(begun.umask)
+        folder = os.path.join(begun.home, "imports")  # with the trial's home it is cleared up
+        os.mkdir(folder)
+        os.chdir(folder)
         for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
             os.dup2(source, target)
         for descriptor in given:
@@ -242,20 +257,11 @@ def parent_main(names: list[str], words: list[str]) -> NoReturn:
     """In the new process: import, say what came of it, and fork keepers until the agent has gone."""
     channel = socket.socket(fileno=int(words[0]))
     channel.set_inheritable(False)
-    within_s, umask, root, modules = float(words[1]), int(words[2]), words[3], words[4:]
-    null = os.open(os.devnull, os.O_WRONLY)
-    for standard in (1, 2):  # what imports say is nobody's answer
-        os.dup2(null, standard)
-    os.close(null)
+    within_s, root, modules = float(words[1]), words[2], words[3:]
     serve = sys.modules["agent_prefork"].serve
-    forget_modules(names, [""])
-    said: dict[str, Any] = {"ready": True}
+    said = imported(modules, within_s, names, [""])
     try:
-        import_all(modules, within_s)
-        os.umask(umask)
         os.chdir(root)
-    except Declined as declined:
-        said = {"declined": str(declined)}
     except OSError as error:
         said = {"declined": f"the scratch folder cannot be entered ({error.strerror})"}
     with suppress(OSError):
@@ -270,26 +276,31 @@ def serve(channel: socket.socket, parent: Parent) -> None:
     os.umask(0o077)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, _reap)
+    keepers = Wards()
     while True:
-        message, ancillary, _, _ = channel.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(_DESCRIPTORS * 4))
-        if not message:
+        ready, _, _ = select.select([channel.fileno(), keepers.wake], [], [])
+        clear(keepers.wake)
+        keepers.lost()
+        if channel.fileno() in ready and not _take(channel, parent, keepers):
             return
-        given = array.array("i")
-        for _, _, content in ancillary:
-            given.frombytes(content)
+
+
+def _take(channel: socket.socket, parent: Parent, keepers: Wards) -> bool:
+    """Fork the keeper of the trial that is handed to us; False when nobody hands us any more."""
+    message, ancillary, _, _ = channel.recvmsg(MESSAGE_BYTES, socket.CMSG_SPACE(_DESCRIPTORS * 4))
+    given = array.array("i")
+    for _, _, content in ancillary:
+        given.frombytes(content)
+    for descriptor in given:
+        os.set_inheritable(descriptor, False)
+    if message and len(given) == _DESCRIPTORS:
+        told = json.loads(message)
+        door = socket.socket(fileno=given[0])
+        begun = Begun.taken_over(told["home"], told["umask"], door, given[1], given[2])
+        pid = begun.fork(parent)
+        if pid:
+            keepers.names[pid] = told["home"]
+    else:
         for descriptor in given:
-            os.set_inheritable(descriptor, False)
-        if len(given) == _DESCRIPTORS:
-            told = json.loads(message)
-            door = socket.socket(fileno=given[0])
-            Begun.taken_over(told["home"], told["umask"], door, given[1], given[2]).fork(parent)
-        else:
-            for descriptor in given:
-                os.close(descriptor)
-
-
-def _reap(*_: object) -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+            os.close(descriptor)
+    return bool(message)

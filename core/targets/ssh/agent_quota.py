@@ -54,7 +54,7 @@ class Kept:
 
     def remove(self) -> bool:
         if self.path.startswith("trials/"):
-            return trials.forget(self.name)
+            return trials.forget(self.name) and not os.path.lexists(self.path)
         try:
             os.unlink(self.path)
         except OSError:
@@ -82,7 +82,8 @@ def _ended_trials(now_s: float) -> Iterator[Kept]:
     for row in trials.listing():
         if row["state"] == "ended":
             home = f"trials/{row['trial']}"
-            yield Kept(0, now_s - row["age_s"], home, sum(each.size for each in _files(home, 0)))
+            own = [each.size for each in _files(home, 0) if each.links == 1]  # others are kept contents
+            yield Kept(0, now_s - row["age_s"], home, sum(own))
 
 
 def note_put(count: int) -> None:

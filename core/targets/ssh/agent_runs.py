@@ -141,6 +141,7 @@ class Runs:
             request[name] = max(0.0, float(header[name]))
         check_names(header["wanted"])
         request["env"] = environment(header["env"], header["path_first"])
+        request["env_set"] = [name for name, value in header["env"].items() if value is not None]
         if header["lock"] is not None:
             request["lock"] = {**header["lock"], "folder": self.locks}
         return request
@@ -225,8 +226,9 @@ class Runs:
         outcome = trials.outcome(trial)
         for sha256 in outcome.get("dropped", ()):
             self.store.present.discard(sha256)
-        if outcome.get("stage") == "sync":
-            self.store.present.clear()  # somebody else cleaned: look again, and ask for what is gone
+        if outcome.get("stage") in ("sync", "lost"):
+            # Somebody else cleaned, or nobody saw what the trial wrote into: look again, and ask for it.
+            self.store.present.clear()
         wanted = trials.about(trials.home_of(trial)).get("wanted", 0)
         states = {}
         for name, path, most_bytes in trials.parts(trial, wanted):

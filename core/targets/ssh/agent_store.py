@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from core.targets.ssh.agent_scratch import FULL, fault_of
     from core.targets.ssh.wire import Fault, Json, is_sha256, safe_name
 
+    Identity = tuple[int, int, int]
     Rows = list[list[Any]]
 else:
     from agent_scratch import FULL, fault_of
@@ -30,6 +31,7 @@ else:
 
 CHUNK_BYTES = 1 << 20
 LOOKED_AT_AGAIN_AFTER_S = 300.0
+KEPT_NS = 10**18  # every content was last changed then, or by somebody else than us
 CLEANED = "cleaned"
 
 
@@ -37,7 +39,8 @@ class Store:
     """The blobs, read-only files under their hash; a content under its final name is whole and right.
 
     `referred` are the hashes that our client named last. A content that is used is marked so every few
-    minutes, by the time of its last change of state: its own time tells whether a trial wrote into it.
+    minutes, by the time of its last change of state: its own time and mode tell whether a trial whose end
+    nobody saw wrote into it.
     """
 
     def __init__(self) -> None:
@@ -60,6 +63,7 @@ class Store:
             if _used(self.path(sha256)):
                 self.present.add(sha256)
             else:
+                self.drop(sha256)
                 lacking.append(sha256)
         return lacking
 
@@ -78,20 +82,46 @@ class Store:
             incoming.finish()
 
     def drop(self, sha256: str) -> None:
+        """With the one for executables, which was made of it; other agents look again."""
         self.present.discard(sha256)
-        with suppress(FileNotFoundError):
-            os.unlink(self.path(sha256))
+        for path in (self.path(sha256), self.path(sha256) + "x"):
+            if os.path.lexists(path):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+                mark_cleaned()
+
+
+def seal(descriptor: int, mode: int) -> None:
+    """Nobody writes into the file from now on; `identity` tells of who did all the same."""
+    os.fchmod(descriptor, mode)
+    os.utime(descriptor, ns=(KEPT_NS, KEPT_NS))
+
+
+def sealed(size: int, executable: bool) -> Identity:
+    """The identity of a content that is as it was kept."""
+    return size, KEPT_NS, stat.S_IFREG | (0o555 if executable else 0o444)
+
+
+def identity(path: str) -> Identity:
+    """Bytes, nanoseconds of the last change, and mode; -1 for each when nothing is there."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return (-1, -1, -1)
+    return status.st_size, status.st_mtime_ns, status.st_mode
 
 
 def _used(path: str) -> bool:
-    """Whether the content is there; from now on it has been used just now."""
+    """Whether the content is there as it was kept; from now on it has been used just now."""
     try:
         status = os.stat(path)
+        if (status.st_size, status.st_mtime_ns, status.st_mode) != sealed(status.st_size, False):
+            return False
         if time.time() - status.st_ctime > LOOKED_AT_AGAIN_AFTER_S:
             os.chmod(path, stat.S_IMODE(status.st_mode))
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode)
+    return True
 
 
 def mark_cleaned() -> None:
@@ -158,7 +188,7 @@ class Incoming:
             )
         place = self.store.path(self.sha256)
         try:
-            os.fchmod(self.file.fileno(), 0o444)
+            seal(self.file.fileno(), 0o444)
             self.file.close()
             os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
             os.rename(self.beside, place)

@@ -3,29 +3,29 @@
 Part of the agent's bundle: standard library only, Python 3.8's syntax.
 """
 # Started once a connection, on Python 3.8 too: no pathlib.
-# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from core.targets.regular_file import NotRegular, read_regular
     from core.targets.ssh.agent_spare import files_kept, names_inside
-    from core.targets.ssh.agent_store import CHUNK_BYTES, Store
+    from core.targets.ssh.agent_store import CHUNK_BYTES, Identity, Store, identity, seal, sealed
     from core.targets.ssh.wire import Fault, Json
 
     Rows = list[list[Any]]
-    Identity = tuple[int, int]
 else:
     from agent_spare import files_kept, names_inside
-    from agent_store import CHUNK_BYTES
+    from agent_store import CHUNK_BYTES, identity, seal, sealed
     from regular_file import NotRegular, read_regular
     from wire import Fault
 
@@ -73,65 +73,95 @@ class Tree:
         if kept is None:
             return False
         for path, sha256, size, mode in self.files:
-            if path in self.copied or not self._is_lent(path, sha256, mode, kept.get(path)):
+            if path in self.copied or not self._is_lent(path, sha256, size, mode, kept.get(path)):
                 place = f"{folder}/{path}"
                 if path in kept:
                     os.unlink(place)
                 self._put(path, sha256, size, mode, place)
         return True
 
-    def _is_lent(self, path: str, sha256: str, mode: int, found: Identity | None) -> bool:
+    def _is_lent(self, path: str, sha256: str, size: int, mode: int, found: tuple[int, int] | None) -> bool:
         """Whether the file that was found is the kept content itself, as if it had just been linked."""
-        shared = self.store.path(sha256) + ("x" if mode & 0o100 else "")
+        executable = bool(mode & 0o100)
+        shared = self.store.path(sha256) + ("x" if executable else "")
         try:
             status = os.stat(shared)
         except FileNotFoundError:
             return False
-        if found != (status.st_dev, status.st_ino):
+        kept = sealed(size, executable)
+        if found != (status.st_dev, status.st_ino) or identity(shared) != kept:
             return False
-        self.lent[path] = (shared, sha256, (status.st_size, status.st_mtime_ns))
+        self.lent[path] = (shared, sha256, kept)
         return True
 
     def _put(self, path: str, sha256: str, size: int, mode: int, place: str) -> None:
         try:
             if path in self.copied or not (self.many or size >= LINK_FROM_BYTES):
-                copy(self.store.path(sha256), place, mode & 0o777)
+                self._copy(sha256, place, mode & 0o777)
             else:
-                self._lend(path, sha256, place, mode)
+                self._lend(path, sha256, size, place, mode)
         except FileNotFoundError:
+            self._drop_spoilt()
             raise Fault("sync", "a file's content is not kept there any more", "run it again") from None
 
-    def _lend(self, path: str, sha256: str, place: str, mode: int) -> None:
-        shared = self._shared(sha256, mode)
+    def _drop_spoilt(self) -> None:
+        """All at once: asked again, the trial has them all."""
+        for sha256 in {row[1] for row in self.files}:
+            with suppress(OSError):
+                if not is_whole(self.store.path(sha256), sha256):
+                    self.store.drop(sha256)
+
+    def _copy(self, sha256: str, place: str, mode: int) -> None:
+        """A content that is no longer what its hash says is dropped, and counts as gone."""
+        if copy(self.store.path(sha256), place, mode) != sha256:
+            self._drop(sha256)
+
+    def _drop(self, sha256: str) -> NoReturn:
+        self.store.drop(sha256)
+        raise FileNotFoundError
+
+    def _lend(self, path: str, sha256: str, size: int, place: str, mode: int) -> None:
+        kept = sealed(size, bool(mode & 0o100))
+        shared = self._shared(sha256, kept) if mode & 0o100 else self.store.path(sha256)
+        if identity(shared) != kept:
+            self._drop(sha256)
         try:
             os.link(shared, place)
         except FileNotFoundError:
             raise
         except OSError:  # no (more) links on this file system
-            copy(shared, place, mode & 0o777)
+            self._copy(sha256, place, mode & 0o777)
         else:
-            self.lent[path] = (shared, sha256, identity(shared))
+            self.lent[path] = (shared, sha256, kept)
 
-    def _shared(self, sha256: str, mode: int) -> str:
-        """The blob to link to: mode bits belong to the content, so executables have a blob of their own."""
-        blob = self.store.path(sha256)
-        if not mode & 0o100:
-            return blob
-        if not os.path.isfile(blob + "x"):
-            beside = f"{blob}x-{os.getpid()}"
-            copy(blob, beside, 0o555)
-            os.rename(beside, blob + "x")
-        return blob + "x"
+    def _shared(self, sha256: str, kept: Identity) -> str:
+        """The blob of executables: mode bits belong to the content, so that they have one of their own."""
+        shared = self.store.path(sha256) + "x"
+        if identity(shared) != kept:
+            beside = f"{shared}-{os.getpid()}"
+            self._copy(sha256, beside, 0o555)
+            descriptor = os.open(beside, os.O_RDONLY)
+            try:
+                seal(descriptor, 0o555)
+            finally:
+                os.close(descriptor)
+            os.rename(beside, shared)
+        return shared
 
     def written_into(self) -> list[str]:
-        """Names of linked files that the trial wrote into; their blobs are dropped, for no later trial."""
+        """Names of linked files that the trial wrote into; their blobs are dropped, for no later trial.
+
+        Those of which it changed the mode have it again.
+        """
         changed = []
-        for name, (shared, sha256, before) in self.lent.items():
-            if identity(shared) != before:
+        for name, (shared, sha256, kept) in self.lent.items():
+            found = identity(shared)
+            if found[:2] != kept[:2]:
                 changed.append(name)
-                with suppress(FileNotFoundError):
-                    os.unlink(shared)
                 self.store.drop(sha256)
+            elif found != kept:
+                with suppress(OSError):
+                    os.chmod(shared, stat.S_IMODE(kept[2]))
         return sorted(changed)
 
     def findings(self, folder: str) -> Rows:
@@ -182,23 +212,24 @@ def read_up_to(path: str, most_bytes: int) -> bytes:
     return read_regular(Path(path), most_bytes)
 
 
-def copy(source: str, place: str, mode: int) -> None:
+def copy(source: str, place: str, mode: int) -> str:
+    """The SHA-256 of what was copied."""
+    hashed = hashlib.sha256()
     with open(source, "rb", buffering=0) as old:
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with open(descriptor, "wb", buffering=0) as new:
-            while True:
-                chunk = memoryview(old.read(CHUNK_BYTES))
-                if not chunk:
-                    break
-                while chunk:
-                    chunk = chunk[new.write(chunk) or 0 :]
+            for piece in iter(lambda: old.read(CHUNK_BYTES), b""):
+                hashed.update(piece)
+                left = memoryview(piece)
+                while left:
+                    left = left[new.write(left) or 0 :]
             os.fchmod(descriptor, mode)
+    return hashed.hexdigest()
 
 
-def identity(path: str) -> Identity:
-    """Bytes, and nanoseconds of the last change."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return (-1, -1)
-    return status.st_size, status.st_mtime_ns
+def is_whole(path: str, sha256: str) -> bool:
+    hashed = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:
+        for piece in iter(lambda: file.read(CHUNK_BYTES), b""):
+            hashed.update(piece)
+    return hashed.hexdigest() == sha256

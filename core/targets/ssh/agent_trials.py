@@ -47,6 +47,8 @@ MOST_RESULT_BYTES = 64 << 20
 MOST_WANTED_BYTES = 256 << 20
 SWEEP_WITHIN_S = 10.0
 UNFINISHED_S = 60.0
+SLACK_S = 120.0  # laying out, looking at what was left, clearing up
+_WAITS = (("lock", "wait_s"), ("look", "deadline_s"), ("prefork", "within_s"))
 KEPT_S = 7 * 86400.0  # what nobody collected
 _ID = re.compile("[0-9a-f]{8,64}")
 
@@ -68,19 +70,25 @@ class Begun:
         self.door = door
         self.alive = alive
 
-    def fork(self, parent: Parent | None = None) -> None:
-        """Fork the keeper, which forks the trial when `parent` is this process; why not is an outcome."""
+    def fork(self, parent: Parent | None = None) -> int:
+        """Fork the keeper, which forks the trial when `parent` is this process; its process id.
+
+        0 when none can be forked: why is an outcome.
+        """
         trees = [Tree(Store(), spec) for spec in self.request["trees"]]
         doors = Doors(self.door, self.request["lease_s"])
         keeper = Keeper(self.home, self.request, trees, doors, parent)
+        pid = 0
         try:
-            if os.fork() == 0:
+            pid = os.fork()
+            if pid == 0:
                 keeper_process(keeper, self.door, self.alive, self.umask)
         except OSError as error:
             words = f"no process can be started: {error.strerror}"
             with suppress(OSError):
                 write_outcome(self.home, {"failure": words, "stage": "spawn"})
         self.leave()
+        return pid
 
     @contextmanager
     def written(self) -> Iterator[int]:
@@ -111,10 +119,11 @@ def begin(trial: str, request: Json, about: Json, umask: int) -> tuple[Begun, so
     """Make the trial's folder; the connection to its keeper-to-be ends with the outcome."""
     home = home_of(trial)
     beside = f"trials/.new-{trial}"  # nobody sees a trial before its lock is held
+    told = {**about, "over_s": time.monotonic() + _longest_s(request)}
     try:
         os.mkdir(beside, 0o700)
         with open(f"{beside}/about.json", "x", encoding="utf-8") as file:
-            json.dump(about, file)
+            json.dump(told, file)
         alive = os.open(f"{beside}/alive", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(alive, fcntl.LOCK_EX)
         door = listen(f"{beside}/door")
@@ -124,6 +133,16 @@ def begin(trial: str, request: Json, about: Json, umask: int) -> tuple[Begun, so
         _remove(beside)
         raise fault_of(error, "the trial could not be laid out") from None
     return Begun(home, request, umask, door, alive), connection
+
+
+def _longest_s(request: Json) -> float:
+    """By when a keeper that works has long ended, whether or not anybody was connected."""
+    limits = [
+        *((request.get(part) or {}).get(name, 0.0) for part, name in _WAITS),
+        (request.get("look") or {}).get("deadline_s", 0.0),
+        *(request[name] for name in ("wall_s", "grace_s", "lease_s")),
+    ]
+    return sum(map(float, limits)) + SLACK_S
 
 
 def hand_on(ended: list[str], trial: str) -> None:
@@ -256,10 +275,13 @@ def listing() -> list[Json]:
 
 
 def sweep() -> list[str]:
-    """End what is left of trials whose watchdog is gone, and leave them an outcome; their ids.
+    """End what is left of trials whose watchdog is gone or stuck, and leave them an outcome; their ids.
 
     Outcomes that nobody collected for a week go.
     """
+    for trial in os.listdir("trials"):
+        if _ID.fullmatch(trial) and _is_overdue(f"trials/{trial}") and state(trial) == "running":
+            _end_keeper(trial)
     rows = listing()
     for row in rows:
         if row["state"] == "ended" and row["age_s"] > KEPT_S:
@@ -273,6 +295,25 @@ def sweep() -> list[str]:
             _remove(f"{home_of(trial)}/{name}")
     _remove_unfinished()
     return lost
+
+
+def _is_overdue(home: str) -> bool:
+    """By the clock that counts from the machine's start, and so only where it was not restarted."""
+    told = about(home)
+    over_s = told.get("over_s")
+    return isinstance(over_s, float) and told.get("boot") == boot_id() and time.monotonic() > over_s
+
+
+def _end_keeper(trial: str) -> None:
+    """Kill whoever holds the trial's lock, as a keeper does that was stopped: it answers to nothing else."""
+    lock = f"{os.getcwd()}/{home_of(trial)}/alive"
+    until = time.monotonic() + SWEEP_WITHIN_S
+    seen: set[int] = set()
+    while _watched(home_of(trial)) and time.monotonic() < until:
+        having = {pid for pid in _process_ids() if pid != os.getpid() and _uses(pid, lock)}
+        signal_each(having & seen, signal.SIGKILL)  # another agent has it open only while it looks
+        seen = having
+        select.select([], [], [], 0.01)
 
 
 def _remove_unfinished() -> None:

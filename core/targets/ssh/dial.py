@@ -49,6 +49,7 @@ async def dial(leg: Leg, within_s: float) -> Dialled:
         except BaseException:
             connecting.close()
             raise
+    fault.passed_ms = {"dns": (resolved_s - began_s) * 1e3}
     raise fault
 
 

@@ -23,3 +23,4 @@ class SshFault(TargetFault):
         super().__init__(stage, plain(sentence), hint or REMEDY[stage])
         self.details = plain(details, _LONGEST_DETAILS)
         self.passing = passing
+        self.passed_ms: dict[str, float] = {}  # of the stages before it, where they were told apart

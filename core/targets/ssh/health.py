@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from core.errors import TargetFault
+from core.targets.ssh.faults import SshFault
 from core.targets.ssh.health_cache import FoundWell, HealthCache
 from core.targets.ssh.host import MEGABYTE, SMI, SshHost, chosen_gpu, target_name
 from core.targets.ssh.link import AgentLink
@@ -73,14 +74,18 @@ class Health:
     python: str | None = None
     gpus: tuple[JsonObject, ...] = ()
     processes: tuple[JsonObject, ...] | None = ()
+    trial_gpu: str | None = None  # the UUID of the one that a trial takes
     age_s: float | None = None
 
     @classmethod
-    def remembered(cls, target: str, found: FoundWell) -> Health:
+    def remembered(cls, place: Place, found: FoundWell) -> Health:
         """The health of a machine that was well `found.age_s` ago."""
         states = dict.fromkeys(CHECKED, "ok") | {"gpu": "ok" if found.gpus else "skipped"}
         reports = {stage: StageReport(stage, state, found.ms.get(stage)) for stage, state in states.items()}
-        return cls(target, reports, found.free_mb, found.python, found.gpus, found.processes, found.age_s)
+        return cls(
+            target_name(place), reports, found.free_mb, found.python, found.gpus, found.processes,
+            _uuid(chosen_gpu(place, found.gpus)), found.age_s,
+        )  # fmt: skip
 
     @property
     def failed(self) -> StageReport | None:
@@ -101,8 +106,13 @@ class Health:
             "free_mb": self.free_mb,
             "python": self.python,
             "gpus": list(self.gpus),
+            "trial_gpu": self.trial_gpu,
             "processes": None if self.processes is None else list(self.processes),
         }
+
+
+def _uuid(gpu: JsonObject | None) -> str | None:
+    return None if gpu is None else str(gpu["uuid"])
 
 
 async def check_host(
@@ -161,8 +171,8 @@ class _Check:
         trouble = found.get("trouble")
         if trouble and needed:
             raise TargetFault("gpu", str(trouble["sentence"]), str(trouble["hint"]))
-        if needed:
-            chosen_gpu(self.place, self.health.gpus)
+        if needed or (self.health.gpus and not trouble):
+            self.health.trial_gpu = _uuid(chosen_gpu(self.place, self.health.gpus))
         state = "skipped" if trouble else "ok"
         self._report("gpu", state, self._ms, str(trouble["sentence"]) if trouble else "")
 
@@ -203,10 +213,13 @@ class _Check:
         """A link that breaks meanwhile is a fault of the step that was being taken."""
         self.host.distrust()
         stage = fault.stage if fault.stage in CHECKED else self.step[-1]
+        passed_ms = fault.passed_ms if isinstance(fault, SshFault) else {}
         if stage in self.step:
             for passed in self.step[: self.step.index(stage)]:
-                self._report(passed, "ok", None)
-        self._report(stage, "failed", self._ms, fault.sentence, fault.hint or REMEDY[stage])
+                self._report(passed, "ok", passed_ms.get(passed))
+        self._report(
+            stage, "failed", self._ms - sum(passed_ms.values()), fault.sentence, fault.hint or REMEDY[stage]
+        )
 
     async def close(self) -> None:
         if self.opened is not None:

@@ -18,22 +18,26 @@ from pathlib import Path
 from types import MappingProxyType
 
 from core.targets.regular_file import read_regular
+from core.targets.ssh.home import users_folder
 from core.targets.ssh.places import Place
 from core.words import JsonObject
+from core.workspace.toml_table import is_finite
 
 FRESH_S = 60.0
 _SWEPT_AFTER_S = 86400.0
 _MOST_BYTES = 1 << 20
 _FORM = 1
+_GPU_WORDS = ("index", "uuid", "name", "driver")
+_NUMBERS = ("pid", "memory_mib")
 
 Clock = Callable[[], float]
 
 
-def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where the user's entries lie."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    folder = Path(base) if base.startswith("/") else Path("~/.cache").expanduser()
-    return folder / "kerneldeck-health"  # ~/.cache/kerneldeck is a scratch folder where we are the target
+def cache_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where the user's entries lie; None for a user without a home folder, for whom nothing is kept."""
+    folder = users_folder(environ, "XDG_CACHE_HOME", ".cache")
+    # ~/.cache/kerneldeck is a scratch folder where we are the target
+    return folder / "kerneldeck-health" if folder else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class HealthCache:
     """Entries in `folder`, one a place. A folder that cannot be used only means that nothing is known."""
 
     def __init__(
-        self, folder: Path, *, wall_s: Clock = time.time, since_start_s: Clock = time.monotonic
+        self, folder: Path | None, *, wall_s: Clock = time.time, since_start_s: Clock = time.monotonic
     ) -> None:
         self.folder = folder
         self._wall_s = wall_s
@@ -75,10 +79,12 @@ class HealthCache:
             if not all(0 <= age_s < FRESH_S for age_s in ages_s):
                 return None
             return _found_well(told, max(ages_s))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
     def keep(self, place: Place, found: FoundWell) -> None:
+        if self.folder is None:
+            return
         told = {
             "form": _FORM, "wall_s": self._wall_s(), "since_start_s": self._since_start_s(),
             "boot_id": found.boot_id, "smi_found": found.smi_found, "gpus": list(found.gpus),
@@ -92,7 +98,7 @@ class HealthCache:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 json.dump(told, file)
             beside.replace(path)
-            self._sweep()
+            self._sweep(self.folder)
         except OSError:
             with suppress(OSError):
                 beside.unlink()
@@ -102,15 +108,17 @@ class HealthCache:
             self._path(place).unlink()
 
     def _path(self, place: Place) -> Path:
+        if self.folder is None:
+            raise FileNotFoundError
         told = [
             str(place.address), place.gpu, place.scratch, place.python, list(place.wrapper),
             sorted(place.environment.items()), str(place.key_file or ""),
         ]  # fmt: skip
         return self.folder / hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
-    def _sweep(self) -> None:
+    def _sweep(self, folder: Path) -> None:
         """Targets that nobody asks for any more leave nothing behind."""
-        for path in self.folder.iterdir():
+        for path in folder.iterdir():
             with suppress(OSError):
                 if abs(time.time() - path.lstat().st_mtime) > _SWEPT_AFTER_S:
                     path.unlink()
@@ -122,14 +130,33 @@ def _nameless(row: JsonObject) -> JsonObject:
 
 
 def _found_well(told: JsonObject, age_s: float) -> FoundWell:
+    """ValueError and its like for an entry that we did not write so."""
     processes = told["processes"]
     return FoundWell(
         boot_id=str(told["boot_id"]),
         smi_found=bool(told["smi_found"]),
-        gpus=tuple(dict(row) for row in told["gpus"]),
-        processes=None if processes is None else tuple(dict(row) for row in processes),
+        gpus=tuple(_row(row, _GPU_WORDS, ()) for row in told["gpus"]),
+        processes=None if processes is None else tuple(_row(row, ("name",), _NUMBERS) for row in processes),
         free_mb=int(told["free_mb"]),
         python=str(told["python"]),
-        ms=MappingProxyType({str(stage): float(ms) for stage, ms in told["ms"].items()}),
+        ms=MappingProxyType({str(stage): _finite(ms) for stage, ms in told["ms"].items()}),
         age_s=age_s,
     )
+
+
+def _row(row: JsonObject, words: tuple[str, ...], numbers: tuple[str, ...]) -> JsonObject:
+    """`row`, which has these; what else is in it is shown, if anything, as it is."""
+    reasons = row.get("throttle_reasons") or ()
+    if not all(isinstance(word, str) for word in (*reasons, *(row[word] for word in words))):
+        raise ValueError("a word is none")
+    for number in numbers:
+        if row[number] is not None:
+            _finite(row[number])
+    return dict(row)
+
+
+def _finite(value: object) -> float:
+    if not is_finite(value):
+        raise ValueError("a number is none")
+    assert isinstance(value, int | float)
+    return float(value)

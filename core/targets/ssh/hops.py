@@ -109,6 +109,14 @@ async def log_in(leg: Leg, via: LoggedIn | None, patience: Patience, ask: AskHos
     return entered
 
 
+class _LacksTheKind(Exception):
+    """The talk ended before a host key came up, perhaps for want of the kinds on record."""
+
+    def __init__(self, fault: SshFault) -> None:
+        super().__init__()
+        self.fault = fault
+
+
 class _Unknown(Exception):
     """The hop's key is not on record, and no other is."""
 
@@ -147,16 +155,35 @@ async def _once(
     options = await _usable(leg, _options(leg, via, patience, known))
     if any_kind:
         options["server_host_key_algs"] = _plain_kinds()
-    dns_ms = connect_ms = 0.0
+    passed_ms: dict[str, float] = {}
     if via is None and not leg.hop.proxy_command:
         dialled = await dial(leg, leg.hop.connect_timeout_s or patience.connect_s)
-        options["sock"], dns_ms, connect_ms = dialled.socket, dialled.dns_ms, dialled.connect_ms
+        options["sock"] = dialled.socket
+        passed_ms = {"dns": dialled.dns_ms, "connect": dialled.connect_ms}
+    try:
+        entered = await _entered(leg, patience, known, options)
+    except _LacksTheKind as lacking:
+        if any_kind:
+            raise lacking.fault from None
+        return await _once(leg, via, patience, known, any_kind=True)
+    except _Unknown as unknown:
+        unknown.fault.passed_ms = passed_ms
+        raise
+    except SshFault as fault:
+        fault.passed_ms = passed_ms
+        raise
+    entered.dns_ms, entered.connect_ms = passed_ms.get("dns", 0.0), passed_ms.get("connect", 0.0)
+    return entered
+
+
+async def _entered(leg: Leg, patience: Patience, known: KnownHosts, options: dict[str, Any]) -> LoggedIn:
+    """The login over a connection that is there, or is made by the way that `options` name."""
     witness = _Witness()
     began_s = time.perf_counter()
     try:
         connection = await _bounded(leg, witness, options, patience)
         login_ms = (time.perf_counter() - began_s) * 1e3
-        return LoggedIn(connection, witness, [], dns_ms, connect_ms, login_ms)
+        return LoggedIn(connection, witness, login_ms=login_ms)
     except asyncssh.HostKeyNotVerifiable:
         fault = refusal(leg.who, leg.hop.asked.by_hand, witness.offered, known)
         if witness.offered is not None and not known.recorded():
@@ -165,9 +192,10 @@ async def _once(
     except asyncssh.PermissionDenied:
         raise await refused_login(leg, witness.wants_words) from None
     except (asyncssh.DisconnectError, ConnectionError) as error:
-        if witness.may_lack_the_kind and known.recorded() and not any_kind:
-            return await _once(leg, via, patience, known, any_kind=True)
-        raise disconnected(leg, error, witness.trusts) from None
+        fault = disconnected(leg, error, witness.trusts)
+        if witness.may_lack_the_kind and known.recorded():
+            raise _LacksTheKind(fault) from None
+        raise fault from None
     except asyncssh.ChannelOpenError as error:
         raise unforwarded(leg, error) from None
     except FileNotFoundError as error:

@@ -142,5 +142,6 @@ def refusal(who: str, hop: str, offered: asyncssh.SSHKey | None, known: KnownHos
     return SshFault(
         "hostkey",
         f"{who} shows a host key that is not known here: {shown}",
-        f"compare it with whoever runs the machine, then accept it on a terminal, or with: ssh {hop}",
+        "compare it with whoever runs the machine, then accept it on a terminal (without --json, which "
+        f"never asks), or with: ssh {hop}",
     )

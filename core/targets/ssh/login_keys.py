@@ -33,6 +33,13 @@ def keys_for(leg: Leg) -> Keys | None:
         return None
     files = tuple(path for path in named if path.is_file())
     public = [blob for path in named for blob in _public_blobs(path)]
+    if not files and not public and leg.hop.key_is_described:
+        raise SshFault(
+            "config",
+            f"{leg.who}: the key_file of its description is not there",
+            "correct it: kerneldeck target add … --replace --key-file PATH (or HARNESSGYM_GPU_KEY)",
+            details=str(named[0]),
+        )
     if not files and not public:
         one = "the key file that its configuration names is" if len(named) == 1 else "its key files are"
         raise SshFault(

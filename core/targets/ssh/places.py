@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from core.errors import ArgumentFault
 from core.targets.ssh.address import SCHEME, Address, check_port, parse_address, split_destination
+from core.targets.ssh.home import expanded
 
 LOCAL = "local"
 HOST_VARIABLE = "KERNELDECK_GPU_HOST"
@@ -59,16 +60,16 @@ class Places:
     by_name: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     used: str = ""
 
-    def named(self, name: str) -> Place:
-        """The place called `name`; ArgumentFault with what was perhaps meant."""
+    def named(self, name: str, else_do: str = "") -> Place:
+        """The place called `name`; ArgumentFault with what was perhaps meant, and `else_do`."""
         if name in self.by_name:
             return self.by_name[name]
-        near = difflib.get_close_matches(name, [*self.by_name, LOCAL], 1)
+        known = [LOCAL, *self.by_name]
+        near = difflib.get_close_matches(name.removeprefix(SCHEME), known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
+        otherwise = else_do or f"for a host of ~/.ssh/config write {SCHEME}{name}"
         raise ArgumentFault(
-            f"no target is called {name!r}",
-            f"{hint}for a host of ~/.ssh/config write {SCHEME}{name}; "
-            f"targets: {', '.join([LOCAL, *self.by_name])}",
+            f"no target is called {name!r}", f"{hint}{otherwise}; targets: {', '.join(known)}"
         )
 
 
@@ -162,11 +163,18 @@ def foreign_place(environ: Mapping[str, str]) -> Place | None:
         address = Address(address.host, address.user, check_port(port) if port else address.port)
     except ValueError as error:
         raise ArgumentFault(f"{variable}: {error}", "correct the variable, or unset it") from None
-    key, root = (environ.get(FOREIGN_PREFIX + name, "").strip() for name in ("KEY", "REMOTE_ROOT"))
+    root = environ.get(FOREIGN_PREFIX + "REMOTE_ROOT", "").strip()
     fault = _scratch_fault(root)
     if fault:
         raise ArgumentFault(f"{FOREIGN_PREFIX}REMOTE_ROOT: {fault}", "write a path like /scratch/me")
     return Place(
-        address.label, address, scratch=root, source=FOREIGN_PREFIX + "HOST",
-        key_file=Path(key).expanduser() if key else None,
-    )  # fmt: skip
+        address.label, address, scratch=root, source=FOREIGN_PREFIX + "HOST", key_file=_foreign_key(environ)
+    )
+
+
+def _foreign_key(environ: Mapping[str, str]) -> Path | None:
+    key = environ.get(FOREIGN_PREFIX + "KEY", "").strip()
+    try:
+        return expanded(key) if key else None
+    except ValueError as error:
+        raise ArgumentFault(f"{FOREIGN_PREFIX}KEY: {error}", "write the path out, or unset it") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,22 +10,30 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from core.errors import ConfigFault
+from core.targets.regular_file import read_regular
 from core.targets.ssh.address import SCHEME, split_destination
+from core.targets.ssh.home import expanded
 from core.targets.ssh.places import MIN_FREE_MB, MOST_MB, SCRATCH_LIMIT_MB, Place, Places, checked
 from core.words import JsonObject
 from core.workspace.toml_positions import line_of
+from core.workspace.toml_table import shown
 
 SCHEMA: Final = 1
+_MOST_BYTES: Final = 1 << 20
+_MOST_GPUS: Final = 10_000
 _KEYS: Final = (
     "host", "gpu", "scratch", "python", "wrapper", "environment", "key_file", "description",
     "min_free_mb", "scratch_limit_mb",
 )  # fmt: skip
 
 
-def read_places(path: Path) -> Places:
+def read_places(path: Path | None) -> Places:
     """What `path` describes, nothing when there is no such file; ConfigFault with `path:line`."""
+    if path is None:
+        return Places()
     try:
-        text = path.read_bytes().decode("utf-8")
+        # A link to the file is the user's own; what it leads to is read like any other file.
+        text = read_regular(Path(os.path.realpath(path)), _MOST_BYTES).decode("utf-8")
         document = tomllib.loads(text)
     except FileNotFoundError:
         return Places()
@@ -32,8 +41,10 @@ def read_places(path: Path) -> Places:
         raise ConfigFault(f"{path}: not UTF-8 at byte {error.start}", "write it in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigFault(f"{path}: {error}", "the file is not valid TOML at that place") from None
+    except (ValueError, RecursionError) as error:  # more digits, or deeper, than Python reads
+        raise ConfigFault(f"{path} cannot be read: {error}", "correct the file") from None
     except OSError as error:
-        raise ConfigFault(f"{path} cannot be read: {error.strerror}") from None
+        raise ConfigFault(f"{path} cannot be read: {error.strerror or error}") from None
     return _Reader(document, text, path).places()
 
 
@@ -54,7 +65,9 @@ class _Reader:
         self._only((), self.document, ("schema", "use", "targets"))
         schema = self.document.get("schema", SCHEMA)
         if schema != SCHEMA:
-            self.refuse(("schema",), f"{schema!r} is not a schema this version reads", "update kerneldeck")
+            self.refuse(
+                ("schema",), f"{shown(schema)} is not a schema this version reads", "update kerneldeck"
+            )
         tables = self._table((), self.document, "targets")
         by_name = {name: self._place(name, tables) for name in tables}
         used = self._text((), self.document, "use")
@@ -73,7 +86,6 @@ class _Reader:
             address = split_destination(host.removeprefix(SCHEME))
         except ValueError as error:
             self.refuse((*at, "host"), str(error), "write it as HOST or USER@HOST:PORT")
-        key_file = self._text(at, table, "key_file")
         place = Place(
             name,
             address,
@@ -83,7 +95,7 @@ class _Reader:
             wrapper=self._wrapper(at, table),
             environment=self._environment(at, table),
             description=self._text(at, table, "description"),
-            key_file=Path(key_file).expanduser() if key_file else None,
+            key_file=self._key_file(at, table),
             source=str(self.path),
             min_free_mb=self._amount(at, table, "min_free_mb", MIN_FREE_MB),
             scratch_limit_mb=self._amount(at, table, "scratch_limit_mb", SCRATCH_LIMIT_MB),
@@ -104,7 +116,7 @@ class _Reader:
     ) -> Any:
         value = table.get(key)
         if value is not None and not fits(value):
-            self.refuse((*at, key), f"{value!r} is not {wanted}")
+            self.refuse((*at, key), f"{shown(value)} is not {wanted}")
         return value
 
     def _text(self, at: tuple[str, ...], table: JsonObject, key: str) -> str:
@@ -113,9 +125,16 @@ class _Reader:
     def _table(self, at: tuple[str, ...], table: JsonObject, key: str) -> JsonObject:
         return self._typed(at, table, key, lambda v: isinstance(v, dict), "a table") or {}
 
+    def _key_file(self, at: tuple[str, ...], table: JsonObject) -> Path | None:
+        text = self._text(at, table, "key_file")
+        try:
+            return expanded(text) if text else None
+        except ValueError as error:
+            self.refuse((*at, "key_file"), str(error), "write the path out")
+
     def _gpu(self, at: tuple[str, ...], table: JsonObject) -> str:
         def fits(value: Any) -> bool:
-            return isinstance(value, str) or (type(value) is int and value >= 0)
+            return isinstance(value, str) or (type(value) is int and 0 <= value < _MOST_GPUS)
 
         value = self._typed(at, table, "gpu", fits, "an index or a UUID in quotes")
         return "" if value is None else str(value)

@@ -79,7 +79,7 @@ class RemoteTrial:
     """One process to run there. `slots` are indexes of `trees`; `env` sets variables, or removes them (None).
 
     Words of `wrapper` come before the command; {cwd} in them is the folder, a word {env} becomes `-e NAME`
-    for each variable of the trial interface.
+    for each variable of the trial interface and each that `env` sets.
     """
 
     argv: tuple[str, ...]

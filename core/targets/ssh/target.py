@@ -34,6 +34,8 @@ _MOST_CAPTURED_BYTES = 8 << 20
 _CLEARED_UP_WITHIN_S = 5.0
 _LOOKS_AGAIN_AFTER_S = 0.02
 _PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
+_LACKS_A_MODULE = "ModuleNotFoundError: "
+_END_OF_STDERR = 2000
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -139,7 +141,17 @@ class SshTarget:
     async def _collected(
         self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None = None
     ) -> Collected:
-        """What the trial left; after a lost link it is looked for once more, over a new one."""
+        """What the trial left; one that found a content gone or spoilt over there is run once more, with it.
+
+        After a lost link it is looked for once more, over a new one.
+        """
+        collected = await self._collected_once(trial, folder, on_note)
+        if collected.outcome.get("stage") == "sync":
+            again = replace(trial, id=secrets.token_hex(16))
+            collected = await self._collected_once(again, folder, on_note)
+        return collected
+
+    async def _collected_once(self, trial: RemoteTrial, folder: Path, on_note: NoteSink | None) -> Collected:
         trials = await self._linked()
         self._uncollected = [*self._uncollected[-_MOST_UNCOLLECTED:], trial.id]
         try:
@@ -181,8 +193,16 @@ class SshTarget:
         )  # fmt: skip
         stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
+        if outcome.status is Status.CRASH and _LACKS_A_MODULE in stderr[-_END_OF_STDERR:]:
+            outcome = replace(outcome, reason=f"{outcome.reason}; {self._lacking}")
         forked = bool(collected.outcome.get("forked"))
         return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
+
+    @property
+    def _lacking(self) -> str:
+        """What a program imports must be over there; a path of the user's is not said."""
+        python = self._host.place.python.rpartition("/")[2] or "python3"
+        return f"{python} on {self.name} lacks it: kerneldeck target add … --python PATH"
 
     async def close(self) -> None:
         """Leave nothing of ours over there but what the next connection reuses."""

@@ -60,6 +60,7 @@ class Hop:
     port: int
     user: str
     key_files: tuple[Path, ...]
+    key_is_described: bool  # by the target's description, not by the configuration
     identities_only: bool
     known_hosts: tuple[Path, ...]
     names_known_hosts: bool
@@ -97,7 +98,7 @@ def effective(address: Address, config_path: Path | None = None, key_file: Path 
     path = _config_file(address, config_path)
     *jumps, last = _hops(address, address, path, ())
     if key_file:
-        last = replace(last, key_files=(key_file,), identities_only=True)
+        last = replace(last, key_files=(key_file,), key_is_described=True, identities_only=True)
     return Route(address, path, (*jumps, last))
 
 
@@ -188,6 +189,7 @@ def _hop(asked: Address, config: SSHClientConfig) -> Hop:
         port=of("Port", 22),
         user=of("User", "") or _local_user(),
         key_files=tuple(Path(name).expanduser() for name in of("IdentityFile", ())),
+        key_is_described=False,
         identities_only=bool(of("IdentitiesOnly", False)),
         known_hosts=tuple(Path(name).expanduser() for name in files),
         names_known_hosts=bool(known),
