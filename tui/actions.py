@@ -70,6 +70,8 @@ ACTIONS = (
            "kerneldeck restore", True),
     Action("hist.compare", ("c",), "compare", "compare the marked rows", panes=(HISTORY,)),
     Action("hist.diff", ("d",), "diff", "how the marked rows differ in files and knobs", panes=(HISTORY,)),
+    Action("hist.modes", ("M",), "modes", "screening against deciding scores, and what nothing beats"),
+    Action("hist.progress", ("B",), "best so far", "how the best came about, over time"),
     Action("row.log", ("l",), "log of trial", "what the selected trial wrote", panes=LISTS),
     Action("row.edit", ("e",), "edit", "edit the first mutable file in $EDITOR", "", True, (CONTEXT,)),
     Action("view.refresh", ("r",), "refresh", "look again; in Health: probe the target", "kerneldeck health"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import signal
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from tui.deck import Deck
 from tui.keymap import Keymap
 from tui.lines.frame import why_dimmed
 from tui.main_screen import MainScreen
+from tui.notify import give_notice
 from tui.paint import Paint
 from tui.plain import plain
 from tui.screens.confirm import Confirm, Question
@@ -32,7 +34,7 @@ class KerneldeckApp(App[int]):
     INHERIT_BINDINGS = False
     CSS = LAYOUT
 
-    def __init__(self, deck: Deck, paint: Paint, keymap: Keymap) -> None:
+    def __init__(self, deck: Deck, paint: Paint, keymap: Keymap, notify: str = "") -> None:
         super().__init__()
         self.theme = "ansi-dark"
         self.deck = deck
@@ -42,6 +44,8 @@ class KerneldeckApp(App[int]):
         self._tasks: set[asyncio.Task[None]] = set()
         deck.changed = self._changed
         deck.ask_person = self._host_key
+        if notify:
+            deck.notify = lambda sentence: self.begin(self._notify(notify, sentence))
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -74,6 +78,10 @@ class KerneldeckApp(App[int]):
     def _changed(self) -> None:
         if self.is_running and self.main.is_mounted:
             self.main.show()
+
+    async def _notify(self, setting: str, sentence: str) -> None:
+        if wrong := await give_notice(setting, sentence, os.environ, self.bell):
+            self.deck.say(wrong)
 
     async def do(self, action: Action) -> None:
         """Carry an action out, or say why it cannot be done now."""

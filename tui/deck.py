@@ -16,6 +16,7 @@ from sessions.host.snapshot import Snapshot
 from tui.connection import Connect, Connection
 from tui.glyphs import Glyphs
 from tui.lines.last import told
+from tui.notices import notices
 from tui.plain import plain
 from tui.record import Record
 from tui.showing import CONNECTED, CONNECTING, ENDED, LOST, STALE_AFTER_S, Link, Requested, Showing
@@ -44,6 +45,7 @@ class Deck:
         self.commands: list[str] = []
         self.messages: list[str] = []
         self.changed: Callable[[], None] = lambda: None
+        self.notify: Callable[[str], None] = lambda sentence: None
         self.ask_person: Callable[[HostKeyAsked], Awaitable[bool]] | None = None
         self.lost_at_start: KerneldeckError | None = None
         self._connect = connect
@@ -73,6 +75,7 @@ class Deck:
         """Whether the person trusts that key; nobody who only reads is asked."""
         if self.showing.readonly or self.ask_person is None:
             return False
+        self.notify(plain(f"{asked.hop} shows a host key that is not known; the app asks about it"))
         return await self.ask_person(asked)
 
     # Following.
@@ -117,7 +120,11 @@ class Deck:
                 self.showing = replace(
                     self.showing, last="connected again: another host goes on with the work"
                 )
+        before = self.showing.snapshot
         self.showing = replace(self.showing, snapshot=snapshot)
+        if before.pid:  # what had ended before the app came is no news
+            for sentence in notices(before, snapshot):
+                self.notify(sentence)
         self._soon()
 
     async def _after(self, fault: KerneldeckError, pause_s: float) -> float:

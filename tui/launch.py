@@ -94,7 +94,7 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     deck = Deck(Record(root), connect, glyphs, readonly, tick_s(os.environ))
     faults = (*settings.faults, *keymap.faults)
     deck.showing = replace(deck.showing, banner=_banner(faults))
-    app = KerneldeckApp(deck, paint, keymap)
+    app = KerneldeckApp(deck, paint, keymap, settings.notify)
     code = app.run(mouse=settings.mouse if mouse is None else mouse)
     if deck.lost_at_start is not None:
         raise deck.lost_at_start

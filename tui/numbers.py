@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _SHORT_UNIT = 2  # characters
+_COARSE_FROM_MS, _COARSE_MS = 20.0, 5.0
 
 
 def score_text(value: float | None, unit: str = "") -> str:
@@ -42,6 +43,13 @@ def span_text(seconds: float) -> str:
 
 def count_text(count: int) -> str:
     return f"{count:,}"
+
+
+def round_trip_text(ms: float) -> str:
+    """Milliseconds of a round trip, in steps so wide that its usual wobble changes nothing."""
+    if ms < 0.5:
+        return "<1"
+    return str(rounded(ms, _COARSE_MS if ms > _COARSE_FROM_MS else 1.0))
 
 
 def rounded(value: float | None, step: float) -> int | None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessions.faults import shown
+from tui.notify import wrong_setting
 from tui.paint import THEMES
 
-_KINDS: dict[str, type] = {"theme": str, "ascii": bool, "mouse": bool, "keymap": dict}
+_KINDS: dict[str, type] = {"theme": str, "ascii": bool, "mouse": bool, "notify": str, "keymap": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Settings:
     theme: str = "auto"
     ascii: bool | None = None  # None: as the terminal's encoding says
     mouse: bool = False
+    notify: str = ""  # nothing is told
     keymap: Mapping[str, object] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
@@ -51,6 +53,8 @@ def _fault(file: str, name: str, value: object) -> str:
         return f"{file}: {name} is no {'table' if _KINDS[name] is dict else _KINDS[name].__name__}"
     if name == "theme" and value not in THEMES:
         return f"{file}: theme {value!r} is not one of {', '.join(THEMES)}"
+    if name == "notify" and isinstance(value, str) and (wrong := wrong_setting(value)):
+        return f"{file}: {wrong}"
     return ""
 
 

@@ -13,7 +13,8 @@ class Plan:
 
     `screen_decides`: the screen's scores are exact and of the deciding mode, so whoever is not better
     than the best there needs no confirmation. `budget_s` ends screening, not a running trial.
-    `waits_for_target`: a target that cannot run trials pauses the sweep; else that stops it.
+    `waits_for_target`: a candidate that the target cannot run is set aside, and several in a row pause the
+    sweep; without it the first one stops the sweep.
     """
 
     candidates: tuple[str, ...]

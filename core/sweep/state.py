@@ -184,7 +184,10 @@ def _screened(state: SweepState, ended_: TrialEnded) -> SweepState:
 
 
 def _not_run(state: SweepState, ended_: TrialEnded) -> SweepState:
-    """Once more at once; after that it is set aside. Several failures in a row are the target's own."""
+    """Once more at once; then it is set aside, and a sweep that does not wait for its target ends.
+
+    Several failures in a row are the target's own, whichever the candidates.
+    """
     candidate_id = ended_.candidate_id
     tries = state.infra.get(candidate_id, 0) + 1
     state = replace(
@@ -194,7 +197,8 @@ def _not_run(state: SweepState, ended_: TrialEnded) -> SweepState:
         state = replace(state, lost=(*state.lost, ended_))
     else:
         state = replace(state, waiting=(candidate_id, *state.waiting))
-    return _target_lost(state) if state.infra_in_a_row > MOST_INFRA_IN_A_ROW else state
+    in_a_row = MOST_INFRA_IN_A_ROW if state.plan.waits_for_target else INFRA_RETRIES
+    return _target_lost(state) if state.infra_in_a_row > in_a_row else state
 
 
 def _confirmed(state: SweepState, event: Confirmed) -> SweepState:

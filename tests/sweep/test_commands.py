@@ -157,7 +157,7 @@ def test_a_paused_sweep_can_be_stopped() -> None:
 
 
 def test_a_candidate_that_the_target_cannot_run_is_set_aside_and_may_be_tried_again() -> None:
-    plan, ready = screening("a", "b", "c")
+    plan, ready = screening("a", "b", "c", waits_for_target=True)
     state, asked = after(plan, ready, infra("a"), infra("a"))
     assert (asked, state.place_of("a")) == (RunScreen("b"), "lost")
     state, asked = after(plan, ready, infra("a"), infra("a"), ok("b"), Retry("a"))
@@ -167,11 +167,16 @@ def test_a_candidate_that_the_target_cannot_run_is_set_aside_and_may_be_tried_ag
 
 
 def test_failures_in_a_row_are_the_targets_whichever_the_candidates() -> None:
-    plan, ready = screening("a", "b", "c")
-    _, asked = after(plan, ready, infra("a"), infra("a"), infra("b"))
-    assert asked == Stop("stopped", LOST)
+    plan, ready = screening("a", "b", "c", waits_for_target=True)
+    state, asked = after(plan, ready, infra("a"), infra("a"), infra("b"))
+    assert (asked, state.paused_by) == (None, "target")
     _, asked = after(plan, ready, infra("a"), ok("a"), infra("b"), ok("b"), infra("c"))
     assert asked == RunScreen("c"), "each ran in the end, so the target can"
+
+
+def test_a_sweep_of_a_command_ends_with_the_first_that_the_target_cannot_run() -> None:
+    plan, ready = screening("a", "b", "c")
+    assert after(plan, ready, ok("a"), infra("b"), infra("b"))[1] == Stop("stopped", LOST)
 
 
 def test_a_detached_sweep_waits_for_its_target_and_then_tries_all_of_it_again() -> None:
@@ -200,8 +205,9 @@ def test_a_detached_sweep_waits_in_every_phase() -> None:
 
 
 def test_a_target_that_is_lost_at_the_end_of_the_screen_is_not_asked_for_verdicts() -> None:
-    plan, ready = screening("a", "b")
-    assert after(plan, ready, ok("a"), infra("b"), infra("b"))[1] == Stop("stopped", LOST)
+    plan, ready = screening("a", "b", waits_for_target=True)
+    state, asked = after(plan, ready, ok("a"), infra("b"), infra("b"))
+    assert (asked, state.phase, state.paused_by) == (None, "screen", "target")
 
 
 REFUSED: list[tuple[list[Event], Command, str]] = [

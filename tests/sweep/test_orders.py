@@ -68,6 +68,21 @@ TRIALS = st.one_of(
 )
 
 
+# Functions, since Hypothesis would read the source of lambdas, and of other modules in a thread beside that.
+
+
+def has_begun(sweep: AnyOrder) -> bool:
+    return len(sweep.heard) > 3
+
+
+def goes_on(sweep: AnyOrder) -> bool:
+    return not sweep.state.ended
+
+
+def something_is_out(sweep: AnyOrder) -> bool:
+    return sweep.out is not None
+
+
 class AnyOrder(RuleBasedStateMachine):
     """A sweep with its clients, its target and its clock; the rules are what each of them may do."""
 
@@ -118,7 +133,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.grants.update(NAMES)
         self.hear(command)
 
-    @precondition(lambda self: len(self.heard) > 3)
+    @precondition(has_begun)
     @rule()
     def stop(self) -> None:
         if not refusal(self.state, StopAsked("asked")):
@@ -127,12 +142,12 @@ class AnyOrder(RuleBasedStateMachine):
         if self.state.ended:
             assert step(self.state, Resume("late")) == (self.state, None)
 
-    @precondition(lambda self: not self.state.ended)
+    @precondition(goes_on)
     @rule(elapsed_s=st.sampled_from([1.0, 101.0]))
     def pass_time(self, elapsed_s: float) -> None:
         self.hear(TimePassed(elapsed_s))
 
-    @precondition(lambda self: self.out is not None)
+    @precondition(something_is_out)
     @rule(draw=st.data())
     def end_what_is_out(self, draw: st.DataObject) -> None:
         assert self.out is not None
@@ -140,7 +155,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.out = None
         self.hear(outcome)
 
-    @precondition(lambda self: self.out is not None)
+    @precondition(something_is_out)
     @rule(draw=st.data(), times=st.integers(1, 3))
     def end_well(self, draw: st.DataObject, times: int) -> None:
         """Often enough for a sweep to come to its last steps."""

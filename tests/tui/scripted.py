@@ -174,6 +174,7 @@ async def shown(
     size: tuple[int, int] = (80, 24),
     readonly: bool = False,
     glyphs: Glyphs = UNICODE,
+    notify: Callable[[str], None] = lambda sentence: None,
 ) -> AsyncIterator[Shown]:
     """The app in the workspace at `root`, connected to a scripted host in that state."""
     host = Scripted(first)
@@ -183,6 +184,7 @@ async def shown(
         return host
 
     deck = Deck(Record(root), connect, glyphs, readonly, 0.0)
+    deck.notify = notify
     app = KerneldeckApp(deck, paint_of("auto", INDEXED), DEFAULT)
     async with app.run_test(size=size) as pilot:
         screen = Shown(app, pilot, host)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from textual.app import App, ComposeResult
 from core.records import Checkpoint, TrialRecord
 from core.words import JsonObject, Status
 from sessions.evidence import cases_of, tail, trial_evidence
-from sessions.history import BothScores
+from sessions.history import BothScores, HistoryReader
 from tests.tui.seeding import History, opened, result_of
 from tui.details.fronts import pareto_front
 from tui.details.layout import Sheet
@@ -190,6 +190,12 @@ def test_the_front_is_plotted_and_listed(told: Told) -> None:
     assert "dev against final  2 candidates have both" in text
     assert text.count("@") >= 2  # in the legend and in the plot
     assert "770     " in text and "775" not in text
+
+
+def test_with_one_mode_there_is_nothing_to_set_against_another(told: Told) -> None:
+    one_mode = HistoryReader(told.history.reader.store, replace(told.history.reader.scope, modes=("final",)))
+    text = "\n".join(map(text_of, lines_of(ParetoSubject(), one_mode, Sheet(80, 24, UNICODE))))
+    assert "this workspace has one mode, final: it screens and decides" in text
 
 
 def test_progress_lists_each_best_with_its_change(told: Told) -> None:

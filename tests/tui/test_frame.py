@@ -14,10 +14,17 @@ from sessions.host.client import HostKeyAsked
 from sessions.host.events import Gpu, TargetView
 from sessions.host.snapshot import SweepView
 from sessions.host.wire import HostFault
-from tests.cli.deck import configured
+from tests.cli.deck import Deck, configured
+from tests.host.hosting import rows
 from tests.tui.scripted import candidates, shown, snapshot, trial
 from tui.glyphs import ASCII
+from tui.line import text_of
+from tui.lines.frame import pane_head
+from tui.lines.health import health_body
+from tui.lines.status import status_line
 from tui.main_screen import layout_of
+from tui.numbers import round_trip_text
+from tui.showing import CONNECTED, Link, Showing
 
 
 @pytest.fixture
@@ -232,6 +239,41 @@ def test_ended_sweeps_and_failures_are_words(root: Path) -> None:
             await screen.press("i")
             text = await screen.wait_for("bad hidden")
             assert "OOM" not in text and "OK        #1" in text
+
+    run(look())
+
+
+def test_the_wobble_of_a_round_trip_changes_nothing_that_is_shown() -> None:
+    assert [round_trip_text(ms) for ms in (0.2, 7.4, 19.6, 20.4, 42.4, 38.1, 118.0)] == [
+        "<1", "7", "20", "20", "40", "40", "120",
+    ]  # fmt: skip
+    first = snapshot(waiting=3, ended=1)
+    lines = set()
+    for rtt_ms in (38.0, 40.2, 42.4):
+        showing = Showing(replace(first, target=replace(first.target, rtt_ms=rtt_ms)), Link(CONNECTED))
+        lines.add(
+            (status_line(showing, 80), pane_head("health", showing, 80, False), health_body(showing, 80))
+        )
+    assert len(lines) == 1 and "up 40ms" in text_of(next(iter(lines))[0])
+
+
+@pytest.mark.parametrize(("pane", "keys"), [("3", "M"), ("4", "M"), ("1", "B"), ("4", "B")])
+def test_the_plots_of_the_history_open_by_key_and_close(root: Path, pane: str, keys: str) -> None:
+    titles = {"M": "Screening and deciding scores", "B": "The best over time"}
+    Deck(root).run("run")
+    first = snapshot(ended=1)
+    assert first.workspace is not None
+    [(contract,)] = rows(root, "SELECT id FROM contracts")
+    own = replace(first.workspace, contract_id=contract)
+
+    async def look() -> None:
+        async with shown(root, replace(first, workspace=own)) as screen:
+            await screen.wait_for("1 runs")
+            await screen.press(pane, keys)
+            await screen.wait_for(titles[keys])
+            await screen.press("escape", "colon", *("best so" if keys == "B" else "modes"))
+            await screen.press("enter")
+            await screen.wait_for(titles[keys])
 
     run(look())
 

@@ -31,7 +31,11 @@ def pareto_lines(scores: Sequence[BothScores], reader: HistoryReader, sheet: She
     """`o` is on the front, `@` the best that stands, `.` another candidate."""
     scope = reader.scope
     screen, decide, unit = plain(scope.screen), plain(scope.decide), plain(scope.unit)
-    if not scores or screen == decide:
+    if screen == decide:
+        yield line_of((" Screening against deciding scores", "title"))
+        yield line_of((f"  this workspace has one mode, {decide}: it screens and decides", "dim"))
+        return
+    if not scores:
         yield line_of((f" {screen} against {decide}", "title"))
         yield line_of(
             ("  no candidate has a score in both modes yet: v verifies one, a sweep's finalists too", "dim")

@@ -9,7 +9,15 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from tui.actions import CONTEXT, HISTORY, QUEUE
-from tui.details.subject import CheckpointSubject, CompareSubject, DiffSubject, Subject, TrialSubject
+from tui.details.subject import (
+    CheckpointSubject,
+    CompareSubject,
+    DiffSubject,
+    ParetoSubject,
+    ProgressSubject,
+    Subject,
+    TrialSubject,
+)
 from tui.details.view import DetailPage
 from tui.doing.registry import handles
 from tui.forms.copy_menu import CopyMenu
@@ -78,6 +86,16 @@ async def _diff(app: KerneldeckApp) -> None:
         app.deck.say("diff: select a row, or mark two with Space")
         return
     show_details(app, DiffSubject(marked or (trial or 0,)))
+
+
+@handles("hist.modes")
+async def _modes(app: KerneldeckApp) -> None:
+    show_details(app, ParetoSubject())
+
+
+@handles("hist.progress")
+async def _progress(app: KerneldeckApp) -> None:
+    show_details(app, ProgressSubject())
 
 
 @handles("view.sort")

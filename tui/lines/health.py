@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sessions.host.events import Gpu, TargetView
 from tui.line import Line, Lines, Part, line_of, row, wrapped
-from tui.numbers import rounded, span_text
+from tui.numbers import round_trip_text, rounded, span_text
 from tui.plain import padded, plain
 from tui.showing import STALE_AFTER_S, Probe, Showing, Stage
 
@@ -106,7 +106,7 @@ def _where(showing: Showing) -> Iterator[Line]:
     if target.device:
         yield _named("device", plain(target.device))
     role = {"connected": "ok", "lost": "bad", "connecting": "warn"}.get(target.state, "dim")
-    rtt = "" if target.rtt_ms is None else f", {target.rtt_ms:.0f} ms there and back"
+    rtt = "" if target.rtt_ms is None else f", {round_trip_text(target.rtt_ms)} ms there and back"
     yield _named("state", (target.state, role), rtt)
     if age := _age(showing):
         yield _named("figures", *((span.text, span.role) for span in age))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sessions.host.events import Work
 from sessions.host.snapshot import SweepView
 from tui.line import Line, Part, Span, joined, line_of, row, width_of
-from tui.numbers import clock_text, score_text
+from tui.numbers import clock_text, round_trip_text, score_text
 from tui.plain import fit, plain
 from tui.showing import CONNECTED, ENDED, Showing
 
@@ -44,7 +44,7 @@ def _link(showing: Showing) -> Line:
     if target.state == "connecting":
         return line_of(("connecting", "warn"))
     if target.state == "connected":
-        rtt = "" if target.rtt_ms is None else f" {target.rtt_ms:.0f}ms"
+        rtt = "" if target.rtt_ms is None else f" {round_trip_text(target.rtt_ms)}ms"
         return line_of((f"up{rtt}", "ok"))
     return line_of((plain(target.state), "dim"))
 
