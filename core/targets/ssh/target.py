@@ -36,6 +36,8 @@ _LOOKS_AGAIN_AFTER_S = 0.02
 _PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
 _LACKS_A_MODULE = "ModuleNotFoundError: "
 _END_OF_STDERR = 2000
+_HOLDS_S = 10.0
+_LINKS_THAT_DO_NOT_HOLD = 6  # one after the other, before no other is tried
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -135,7 +137,7 @@ class SshTarget:
     ) -> Collected:
         """What the trial left; one that found a content gone or spoilt over there is run once more, with it.
 
-        After a lost link it is looked for once more, over a new one.
+        After a lost link it is looked for again, over a new one.
         """
         collected = await self._collected_once(trial, folder, on_note)
         if collected.outcome.get("stage") == "sync":
@@ -151,17 +153,28 @@ class SshTarget:
         except TargetFault as fault:
             if not trials.link.lost:
                 raise
-            collected = await self._collected_again(trial, folder, fault)
+            collected = await self._collected_again(trial, folder, trials.link.lost or fault.sentence)
         return collected
 
-    async def _collected_again(self, trial: RemoteTrial, folder: Path, fault: TargetFault) -> Collected:
-        """A request with the id of a trial that runs there already attaches to it."""
-        try:
-            trials = await self._linked()
-            return await trials.run(trial, folder)
-        except TargetFault as again:
-            why = f"the link to {self.name} was lost ({fault.sentence}), and then: {again.sentence}"
-            raise TargetFault("lost", why, again.hint) from None
+    async def _collected_again(self, trial: RemoteTrial, folder: Path, lost: str) -> Collected:
+        """A request with the id of a trial that runs there already attaches to it.
+
+        A link that is lost once more is made once more, as long as the trial could still have an outcome to
+        collect; but not for ever where none of them holds.
+        """
+        until_s = time.monotonic() + trial.deadline_s
+        left = _LINKS_THAT_DO_NOT_HOLD
+        while True:
+            began_s = time.monotonic()
+            try:
+                trials = await self._linked()
+                return await trials.run(trial, folder)
+            except TargetFault as again:
+                now_s = time.monotonic()
+                left = _LINKS_THAT_DO_NOT_HOLD if now_s > began_s + _HOLDS_S else left - 1
+                if again.stage != "lost" or self._host.is_linked or not left or now_s > until_s:
+                    why = f"the link to {self.name} was lost ({lost}), and then: {again.sentence}"
+                    raise TargetFault("lost", why, again.hint) from None
 
     async def _linked(self) -> RemoteTrials:
         link = await self._host.link()
