@@ -15,6 +15,7 @@ from pathlib import Path
 from core.errors import StorageFault, TargetFault
 from core.records import fileset_id
 from core.store import Blobs
+from core.targets.cross_check import CrossCheck
 from core.targets.job import Job, Outcome, TargetFacts
 from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
@@ -52,6 +53,7 @@ class SshTarget:
         self._seal = Seal(materials.protected, blobs, first_change)
         self._trials: RemoteTrials | None = None
         self._uncollected: list[str] = []
+        self._cross_check = CrossCheck()
 
     @property
     def name(self) -> str:
@@ -64,10 +66,14 @@ class SshTarget:
         await self._host.open()
 
     async def run(self, job: Job) -> Outcome:
+        return await self._cross_check.run(job, self._run_once)
+
+    async def _run_once(self, job: Job) -> Outcome:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             trial, collected = await self._ran(job)
-            outcome = self._judged(job, trial, collected)
+            forked = bool(collected.outcome.get("forked"))
+            outcome = replace(self._judged(job, trial, collected), forked=forked)
             if outcome.status in _PERHAPS_THE_GPUS_FAULT:
                 self._host.distrust()
             return outcome
@@ -200,8 +206,7 @@ class SshTarget:
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
         if outcome.status is Status.CRASH and _LACKS_A_MODULE in stderr[-_END_OF_STDERR:]:
             outcome = replace(outcome, reason=f"{outcome.reason}; {self._lacking}")
-        forked = bool(collected.outcome.get("forked"))
-        return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
+        return replace(outcome, notes=outcome.notes + _notes(collected))
 
     @property
     def _lacking(self) -> str:
