@@ -133,6 +133,16 @@ def test_of_several_cards_a_trial_sees_the_first_when_none_is_named(
     assert far.deck.json("run", env=far.env)["score"] == 5
 
 
+def test_a_card_that_does_not_work_is_none_that_a_trial_takes(far_with: FarWith, tmp_path: Path) -> None:
+    first, *others = EIGHT.splitlines(keepends=True)
+    values = first.split(", ")
+    values[4] = "[GPU is lost]"
+    far = far_with(printing(tmp_path, ", ".join(values) + "".join(others)))
+    health = far.deck.json("health", "--no-require-gpu", env=far.env)
+    assert health["status"] == "ok" and health["trial_gpu"] is None and len(health["gpus"]) == 8
+    failed(far.deck.json("health", env=far.env, code=3), "gpu", "gpu")
+
+
 def test_too_little_space_is_a_fault_of_the_disk(far_with: FarWith, tmp_path: Path) -> None:
     far = far_with(printing(tmp_path, ROW.format(0, 0, 1)))
     health = far.deck.json("health", "--min-free-mb", "1e12", env=far.env, code=3)
