@@ -74,6 +74,7 @@ class LocalTarget:
             "env": _environment(job, stage, nonce),
             "wall_s": job.timeout_s,
             "grace_s": GRACE_S,
+            "cpu_s": job.cpu_s,
             "stdout": str(job.output_dir / "stdout"),
             "stderr": str(job.output_dir / "stderr"),
         }
@@ -93,8 +94,9 @@ class LocalTarget:
                 Status.TAMPERED, plain(tampering), exit_code=ended.exit_code, duration_s=ended.duration_s
             )
         asked = Asked(
-            self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot, job.own_channel
-        )
+            self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot,
+            job.own_channel, job.cpu_s,
+        )  # fmt: skip
         stdout, stderr = (_text(job.output_dir / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, stage.result_file, stdout, stderr)
         written = tuple(f"{name} was written into; the workspace's own is untouched" for name in polluted)

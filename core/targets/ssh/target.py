@@ -116,6 +116,7 @@ class SshTarget:
         return RemoteTrial(
             argv=job.command,
             wall_s=job.timeout_s,
+            cpu_s=job.cpu_s,
             trees=tuple(self._layouts.trees(by_id.values(), believed)),
             nonce=secrets.token_hex(16),
             slots=tuple(distinct.index(fileset_id(slot.mutable)) for slot in job.slots),
@@ -200,7 +201,7 @@ class SshTarget:
             raise TargetFault("lost", f"{self.name} ended the trial: nobody had been connected for too long")
         asked = Asked(
             self._objective, job.mode, trial.nonce, job.timeout_s, job.needs_score, job.score_slot,
-            job.own_channel,
+            job.own_channel, job.cpu_s,
         )  # fmt: skip
         stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
@@ -235,15 +236,14 @@ class SshTarget:
 
 
 def _ended(job: Job, collected: Collected) -> Ended:
-    """A program that could not be started is told by its name; a limit on CPU time counts as a time-out."""
+    """A program that could not be started is told by its name."""
     try:
-        ended = collected.ended
+        return collected.ended
     except TargetFault as fault:
         if fault.stage != "spawn":
             raise
         sentence = f"{plain(job.command[0])} could not be started: {fault.sentence}"
         raise TargetFault("spawn", sentence, fault.hint) from None
-    return replace(ended, ended_by="timeout") if ended.ended_by == "cpu" else ended
 
 
 def _notes(collected: Collected) -> tuple[str, ...]:
