@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Callable
@@ -123,6 +124,19 @@ def test_the_chosen_card_is_the_one_that_a_trial_sees(far_with: FarWith, tmp_pat
     far.describe(gpu=9)
     fault = far.deck.run("run", "--json", env=far.env, code=3).answer["error"]
     assert fault["code"] == "target.gpu" and "has no GPU 9" in fault["sentence"]
+
+
+def test_how_the_gpu_was_before_and_after_is_kept_with_the_trial(far_with: FarWith, tmp_path: Path) -> None:
+    """Idle before it; what it does makes the card hot."""
+    far = far_with(printing(tmp_path, EIGHT))
+    (tmp_path / "hot").write_text(ROW.format(0, 0, 0x1 | 0x4 | 0x40).replace(" 34, ", " 91, ") + "\n")
+    far.deck.kernel(f"score=5; cp {tmp_path}/hot {tmp_path}/cards")
+    ran = far.deck.json("run", env=far.env)
+    assert ran["reason"] == "the GPU was throttled after it: power cap, heat (hardware)"
+    kept = json.loads((Path(ran["output"]) / "gpu.json").read_text())
+    cards = [kept[when]["card"] for when in ("before", "after")]
+    assert [card["temperature_c"] for card in cards] == [34.0, 91.0]
+    assert cards[0]["throttle_reasons"] == ["idle"] and cards[0]["power_w"] == 77.41
 
 
 def test_of_several_cards_a_trial_sees_the_first_when_none_is_named(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.targets.forked import Parent
     from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors
-    from core.targets.ssh.agent_gpu import used_by
+    from core.targets.ssh.agent_gpu import seen
     from core.targets.ssh.agent_lock import Lock
     from core.targets.ssh.agent_scratch import fault_of
     from core.targets.ssh.agent_tree import Tree
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 else:
     from agent_doors import Doors
-    from agent_gpu import used_by
+    from agent_gpu import seen
     from agent_lock import Lock
     from agent_scratch import fault_of
     from agent_tree import Tree
@@ -198,12 +198,12 @@ class Keeper:
         self._mark("locked")
 
     def _look_at_gpu(self, when: str) -> None:
-        """Who else computes there; a fault when it is to be free and is not."""
+        """Who else computes there, and how warm and fast it is; a fault when it is to be free and is not."""
         look = self.request["look"]
         if look is None or not look[when]:
             return
-        used, why_unknown = used_by(look["smi"], look["deadline_s"], look["gpu"])
-        self.gpu[when] = {"processes": used, "unknown": why_unknown}
+        self.gpu[when] = seen(look["smi"], look["deadline_s"], look["gpu"])
+        used = self.gpu[when]["processes"]
         if when == "before" and used and look["refuse_busy"]:
             first = used[0]
             memory = "" if first["memory_mib"] is None else f", {first['memory_mib']:,.0f} MiB"

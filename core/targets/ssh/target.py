@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import socket
 import time
@@ -31,6 +32,7 @@ from core.workspace.config import Objective
 
 LOCK_WAIT_S = 600.0
 CPU_LOCK = "cpu"
+GPU_SEEN = "gpu.json"  # beside a trial's output: the GPU before and after it
 _MOST_CAPTURED_BYTES = 8 << 20
 _CLEARED_UP_WITHIN_S = 5.0
 _LOOKS_AGAIN_AFTER_S = 0.02
@@ -72,6 +74,8 @@ class SshTarget:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             trial, collected = await self._ran(job)
+            if collected.outcome.get("gpu"):
+                (job.output_dir / GPU_SEEN).write_text(json.dumps(collected.outcome["gpu"]))
             forked = bool(collected.outcome.get("forked"))
             outcome = replace(self._judged(job, trial, collected), forked=forked)
             if outcome.status in _PERHAPS_THE_GPUS_FAULT:
@@ -255,6 +259,10 @@ def _notes(collected: Collected) -> tuple[str, ...]:
         if others:
             count = len(others)
             notes.append(f"{count} other {'process' if count == 1 else 'processes'} on the GPU {when} it")
+    card = gpu.get("after", {}).get("card") or {}
+    held_back = [str(reason) for reason in card.get("throttle_reasons") or () if reason != "idle"]
+    if held_back:
+        notes.append(f"the GPU was throttled after it: {', '.join(held_back)}")
     if collected.outcome.get("note"):
         notes.append(str(collected.outcome["note"]))
     return tuple(plain(note) for note in notes)
