@@ -80,6 +80,7 @@ async def run_job(
         command=_command(engine, mode, verifier, asked),
         mode=mode.name,
         timeout_s=len(slots) * (asked.timeout_s or mode.timeout_s),
+        cpu_s=mode.cpu_s and len(slots) * mode.cpu_s,
         slots=slots,
         output_dir=engine.outputs / str(record.id),
         visits=visits,

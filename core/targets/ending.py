@@ -40,19 +40,16 @@ _reference = weakref.ref
 _MISSING = object()
 
 
-def run_to_end(source: bytes, main: types.ModuleType, imported: Collection[str], folder: str) -> NoReturn:
-    """Run the program in the module `main` and end the process with its exit code or signal.
+def run_to_end(source: bytes, imported: Collection[str], folder: str) -> NoReturn:
+    """Run the program in the module `__main__` and end the process with its exit code or signal.
 
-    Taken apart at the end are `main` and the modules below `folder`, not those that were `imported` before.
+    Taken apart at the end are that and the modules below `folder`, not those that were `imported` before.
     """
     try:
         streams = (sys.stdout, sys.stderr)
-        standing = _reference(main)
-        names = main.__dict__
-        del main
-        code = _run(source, names)
-        del names
-        _end(code, streams, standing, imported, folder)
+        main = _reference(sys.modules["__main__"])  # nobody here may hold what the trial is to let go of
+        code = _run(source, sys.modules["__main__"].__dict__)
+        _end(code, streams, main, imported, folder)
     finally:
         _exit(1)  # nobody above us is the trial's
 

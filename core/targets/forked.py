@@ -54,7 +54,7 @@ class Parent:
         _make_main(argv)
         _reseed()
         self._close_others()
-        run_to_end(source, sys.modules["__main__"], self.modules, folder)
+        run_to_end(source, self.modules, folder)
 
     def _source(self, path: str, env: Mapping[str, str]) -> bytes | None:
         if (

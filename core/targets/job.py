@@ -36,6 +36,7 @@ class Job:
     needs_score: bool = True  # a verifier may only say whether it passed
     score_slot: int = 0  # of several arms, the one whose objective is the trial's score
     own_channel: bool = False  # the command is known to write the result file, so its output does not count
+    cpu_s: float | None = None  # of CPU time for each of its processes; None: no limit
     prefork: tuple[str, ...] = ()  # modules that a parent may have imported for it; empty: from nothing
 
 

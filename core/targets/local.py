@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.errors import StorageFault, TargetFault
+from core.targets.cross_check import CrossCheck
 from core.targets.job import GRACE_S, Job, Outcome, TargetFacts
 from core.targets.parents import Parents
 from core.targets.prefork import IMPORT_WITHIN_S, Declined, declined_note
@@ -40,11 +41,15 @@ class LocalTarget:
         self._objective = objective
         self._supervisor = SupervisorClient()
         self._parents = Parents(import_within_s)
+        self._cross_check = CrossCheck()
 
     def facts(self) -> TargetFacts:
         return local_facts()
 
     async def run(self, job: Job) -> Outcome:
+        return await self._cross_check.run(job, self._run_once)
+
+    async def _run_once(self, job: Job) -> Outcome:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             stage = self._staging.lay_out(job.slots)
@@ -63,19 +68,24 @@ class LocalTarget:
         nonce = secrets.token_hex(16)
         if job.visits:
             stage.visits_file.write_text(job.visits)
-        stdout, stderr = job.output_dir / "stdout", job.output_dir / "stderr"
         request = {
             "argv": list(job.command),
             "cwd": str(stage.folders[0]),
             "env": _environment(job, stage, nonce),
             "wall_s": job.timeout_s,
             "grace_s": GRACE_S,
-            "stdout": str(stdout),
-            "stderr": str(stderr),
+            "cpu_s": job.cpu_s,
+            "stdout": str(job.output_dir / "stdout"),
+            "stderr": str(job.output_dir / "stderr"),
         }
         reply, forked, notes = await self._reply(job, request)
+        outcome = self._judged(job, stage, nonce, reply)
+        return replace(outcome, notes=outcome.notes + notes, forked=forked)
+
+    def _judged(self, job: Job, stage: Stage, nonce: str, reply: JsonObject) -> Outcome:
         if "failure" in reply:
-            raise _fault(job.command[0], reply, stage.folders[0])
+            fault = _fault(job.command[0], reply, stage.folders[0])
+            return Outcome(Status.INFRA, fault.sentence, fault.stage)
         ended = _ended(reply)
         polluted = self._staging.drop_changed_copies(stage)
         tampering = self._staging.tampering(stage)
@@ -84,11 +94,13 @@ class LocalTarget:
                 Status.TAMPERED, plain(tampering), exit_code=ended.exit_code, duration_s=ended.duration_s
             )
         asked = Asked(
-            self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot, job.own_channel
-        )
-        outcome = judge(asked, ended, stage.result_file, _text(stdout), _text(stderr))
+            self._objective, job.mode, nonce, job.timeout_s, job.needs_score, job.score_slot,
+            job.own_channel, job.cpu_s,
+        )  # fmt: skip
+        stdout, stderr = (_text(job.output_dir / name) for name in ("stdout", "stderr"))
+        outcome = judge(asked, ended, stage.result_file, stdout, stderr)
         written = tuple(f"{name} was written into; the workspace's own is untouched" for name in polluted)
-        return replace(outcome, notes=outcome.notes + written + notes, forked=forked)
+        return replace(outcome, notes=outcome.notes + written)
 
     async def _reply(self, job: Job, request: JsonObject) -> tuple[JsonObject, bool, tuple[str, ...]]:
         """The supervisor's answer, whether the trial was forked, and what is to be noted of that."""

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from tempfile import TemporaryDirectory
 
 from core.errors import TargetFault
 from core.targets.prefork import IMPORT_WITHIN_S, Declined, interpreter, parent_environment, took_too_long
@@ -30,7 +31,8 @@ class Parents:
     async def run(self, modules: tuple[str, ...], request: JsonObject) -> JsonObject | None:
         """The supervisor's answer; None when this request is to be run from nothing.
 
-        Declined with the reason the first time that modules cannot be had.
+        Declined with the reason the first time that modules cannot be had. A parent that a trial has ended,
+        or that says nothing any more, is answered for; the next request finds another.
         """
         python = interpreter(request["argv"], request["env"])
         env = parent_environment(request["env"])
@@ -43,16 +45,25 @@ class Parents:
         except Declined:
             self._declined.add(key)
             raise
+        except TargetFault as fault:
+            await client.abandon()
+            return {"failure": fault.sentence, "stage": fault.stage}
 
     async def _started(self, python: str, modules: tuple[str, ...], env: Mapping[str, str]) -> Connection:
         try:
-            process = await asyncio.create_subprocess_exec(
-                python, str(PROGRAM), "--import", str(self._within_s), *modules, cwd="/", env=env,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+            with TemporaryDirectory(prefix="kerneldeck-import-", ignore_cleanup_errors=True) as folder:
+                return await self._started_in(folder, python, modules, env)
         except OSError as error:
             raise Declined(f"{python} could not be started ({error.strerror})") from None
+
+    async def _started_in(
+        self, folder: str, python: str, modules: tuple[str, ...], env: Mapping[str, str]
+    ) -> Connection:
+        process = await asyncio.create_subprocess_exec(
+            python, str(PROGRAM), "--import", str(self._within_s), *modules, cwd=folder, env=env,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
         try:
             await self._imported(process, modules)
         except BaseException:

@@ -24,7 +24,7 @@ class Ended:
 
     exit_code: int | None
     signal: int | None
-    ended_by: str = "itself"  # itself | timeout | cancel
+    ended_by: str = "itself"  # itself | timeout | cpu | cancel
     duration_s: float = 0.0
     stdout_left_out: int = 0
     stdout_lost: int = 0
@@ -53,6 +53,7 @@ class Asked:
     needs_score: bool = True
     score_slot: int = 0
     own_channel: bool = False
+    cpu_s: float | None = None
 
 
 def judge(asked: Asked, ended: Ended, result_file: Path, stdout: str, stderr: str) -> Outcome:
@@ -61,6 +62,9 @@ def judge(asked: Asked, ended: Ended, result_file: Path, stdout: str, stderr: st
         return _outcome(ended, Claim(Status.CANCELLED, "interrupted"))
     if ended.ended_by == "timeout":
         return _outcome(ended, Claim(Status.TIMEOUT, f"still running after {asked.timeout_s:g} s, ended"))
+    if ended.ended_by == "cpu":
+        used = f"used more than {asked.cpu_s or 0:g} s of CPU time, ended"
+        return _outcome(ended, Claim(Status.TIMEOUT, used))
     try:
         result, channel = read_result(asked.nonce, result_file, stdout, asked.own_channel)
     except Unbelievable as error:

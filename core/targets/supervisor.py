@@ -1,11 +1,11 @@
 """Runs trials and outlives none of them: a process of its own, forking one watchdog a trial.
 
 Started as `python -I -S supervisor.py`. One JSON object a line on stdin:
-    {"id": 1, "argv": [..], "cwd": "..", "env": {..}, "wall_s": 60, "grace_s": 2,
+    {"id": 1, "argv": [..], "cwd": "..", "env": {..}, "wall_s": 60, "grace_s": 2, "cpu_s": null,
      "stdout": path, "stderr": path}
     {"cancel": 1}
 and one JSON object a line on stdout when a trial has ended and nothing of it is left:
-    {"id": 1, "exit_code": 0, "signal": null, "ended_by": "itself|timeout|cancel", "duration_s": 0.1,
+    {"id": 1, "exit_code": 0, "signal": null, "ended_by": "itself|timeout|cpu|cancel", "duration_s": 0.1,
      "stdout_left_out": 0, "stdout_lost": 0, "left_behind": 0, "survivors": [], "oom_kills": 0}
 (bytes left out of the kept file on purpose, and bytes that the disk did not take; processes that had to
 be killed after the trial's own one, and those that would not go), or {"id": 1, "failure": "reason",

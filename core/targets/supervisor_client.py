@@ -50,6 +50,13 @@ class SupervisorClient:
         if connection is not None:
             await connection.close()
 
+    async def abandon(self) -> None:
+        """Have nothing more to do with a process that does not answer; what it runs ends without it."""
+        async with self._starting:
+            if self._connection is not None:
+                self._connection.kill()
+            await self._leave()
+
     async def close(self) -> None:
         """End what still runs; bounded in time."""
         async with self._starting:
@@ -69,11 +76,11 @@ async def _started() -> Connection:
 
 
 def _has_ended(child: int) -> bool:
-    """Whether a child of ours has, though the event loop may not have heard of it yet."""
+    """Whether a child of ours has, though the event loop may not have heard of it yet, or was stopped."""
     if sys.platform == "darwin":
         return False
     try:
-        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
 
@@ -91,6 +98,7 @@ class Connection:
 
     @property
     def ended(self) -> bool:
+        """Whether it takes no requests any more."""
         return self._reader.done() or self._process.returncode is not None or _has_ended(self._process.pid)
 
     async def ask(self, request: JsonObject) -> JsonObject:
@@ -135,10 +143,16 @@ class Connection:
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
+    def kill(self) -> None:
+        """Its watchdogs notice and end their trials."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
     async def close(self) -> None:
         self._requests.close()
+        if self.ended:
+            self.kill()
         await asyncio.wait([self._reader], timeout=GRACE_S + _AFTER_END_S)
         if not self._reader.done():
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            self.kill()
         await self._process.wait()

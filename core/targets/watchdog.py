@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import resource
 import select
@@ -33,6 +34,8 @@ REAP_DEADLINE_S = 10.0
 LOOK_AGAIN_S = 0.05
 LONGEST_WAIT_S = 3600.0
 MOST_SURVIVORS = 20
+_MOST_CPU_S = 1 << 31
+_SURELY = 0.5  # the limit and what is told afterwards are measured by different clocks
 TRIAL_OOM_SCORE = b"500"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -96,7 +99,7 @@ class Watchdog:
             "id": self.request["id"],
             "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
             "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
-            "ended_by": self.ended_by,
+            "ended_by": "cpu" if self._used_up() else self.ended_by,
             "duration_s": duration_s,
             "stdout_left_out": self.outputs[0].left_out,
             "stdout_lost": self.outputs[0].lost,
@@ -104,6 +107,21 @@ class Watchdog:
             "survivors": survivors[:MOST_SURVIVORS],
             "oom_kills": oom_kills() - oom_before,
         }
+
+    def _used_up(self) -> bool:
+        """Whether the limit on CPU time ended it: by its own signal, which a shell tells as an exit code.
+
+        Who ignores that one is killed a second later.
+        """
+        cpu_s, status = self.request.get("cpu_s"), self.status
+        if not cpu_s or status is None or self.ended_by != "itself":
+            return False
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return True
+        ended = os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status) - 128
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        enough = used.ru_utime + used.ru_stime >= _SURELY * cpu_s
+        return enough and ended in (signal.SIGXCPU, signal.SIGKILL)
 
     def _open_outputs(self) -> None:
         try:
@@ -149,6 +167,7 @@ class Watchdog:
                 os._exit(127)
             reset_signals()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            limit_cpu(self.request.get("cpu_s"))
             offer_to_oom_killer()
             null = os.open(os.devnull, os.O_RDONLY)
             for target, source in enumerate((null, *outputs)):
@@ -272,6 +291,15 @@ def reset_signals() -> None:
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def limit_cpu(cpu_s: float | None) -> None:
+    """For each process from here on by itself; whole seconds."""
+    if cpu_s:
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        wanted = min(math.ceil(cpu_s), _MOST_CPU_S)
+        most = wanted + 1 if hard == resource.RLIM_INFINITY else min(wanted + 1, hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (min(wanted, most), most))
 
 
 def offer_to_oom_killer() -> None:

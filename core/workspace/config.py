@@ -46,6 +46,7 @@ class Mode:
     benchmark: tuple[str, ...]
     verifier: tuple[str, ...] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
+    cpu_s: float | None = None  # of CPU time for each process of a trial; None: no limit
 
 
 @dataclass(frozen=True, slots=True)

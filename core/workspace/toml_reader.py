@@ -172,7 +172,7 @@ class _Reader:
         return modes
 
     def _mode(self, table: Table, name: str) -> Mode:
-        table.only("benchmark", "verifier", "timeout_s")
+        table.only("benchmark", "verifier", "timeout_s", "cpu_s")
         benchmark, verifier = table.texts("benchmark"), table.texts("verifier")
         hint = 'write: benchmark = ["python3", "benchmark.py"]'
         if not benchmark:
@@ -183,7 +183,10 @@ class _Reader:
         timeout_s = table.number("timeout_s", DEFAULT_TIMEOUT_S)
         if timeout_s is None or timeout_s <= 0:
             self.source.refuse(("modes", name, "timeout_s"), "must be above 0 seconds")
-        return Mode(name, benchmark, verifier, timeout_s)
+        cpu_s = table.number("cpu_s", None)
+        if cpu_s is not None and cpu_s < 1:
+            self.source.refuse(("modes", name, "cpu_s"), "must be at least 1 second of CPU time")
+        return Mode(name, benchmark, verifier, timeout_s, cpu_s)
 
     def _knobs(self, table: Table) -> tuple[Knob, ...]:
         return tuple(self._knob(name, table.raw[name]) for name in table.keys)

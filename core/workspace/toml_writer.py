@@ -55,6 +55,8 @@ def _mode(mode: Mode) -> JsonObject:
     if mode.verifier:
         table["verifier"] = list(mode.verifier)
     table["timeout_s"] = mode.timeout_s
+    if mode.cpu_s is not None:
+        table["cpu_s"] = mode.cpu_s
     return table
 
 

@@ -37,7 +37,8 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
             "target": objective.target,
         },
         "modes": {name: {"benchmark": list(mode.benchmark), "verifier": list(mode.verifier),
-                         "timeout_s": mode.timeout_s} for name, mode in config.modes.items()},
+                         "timeout_s": mode.timeout_s, "cpu_s": mode.cpu_s}
+                  for name, mode in config.modes.items()},
         "contract": reading.contract_id,
         "target": reading.contract["target"],
         "runs_on": remembered(place_of("")).name,

@@ -137,7 +137,13 @@ def test_who_computes_before_and_after_a_trial_is_told_with_it(tmp_path: Path, s
             collected = await there.trials.run(there.trial("true", look=look), tmp_path / "1")
             assert collected.ended.clean
             for when in ("before", "after"):
-                assert [each["pid"] for each in collected.outcome["gpu"][when]["processes"]] == [4711]
+                found = collected.outcome["gpu"][when]
+                assert [each["pid"] for each in found["processes"]] == [4711]
+                assert found["card"] == {
+                    "temperature_c": 34.0, "power_w": 77.41, "sm_clock_mhz": 1980.0,
+                    "memory_clock_mhz": 3201.0, "throttle_reasons": ["idle"],
+                }  # fmt: skip
+                assert found["unknown"] == ""
 
     run(main())
 

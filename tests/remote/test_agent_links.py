@@ -144,8 +144,20 @@ def test_a_link_that_ends_is_lost_and_never_a_success(tmp_path: Path) -> None:
             with pytest.raises(TargetFault, match="the connection ended") as caught:
                 await task
             assert caught.value.stage == "lost"
-            with pytest.raises(TargetFault, match="the connection ended"):
+            with pytest.raises(TargetFault, match="the connection ended") as caught:
                 await there.link.request("ping", {}, 5)
+            assert caught.value.hint == "a trial that runs there goes on; its result is kept"
+
+    run(main())
+
+
+def test_a_link_that_ends_before_any_trial_tells_of_none(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent(tmp_path / "s") as there:
+            there.process.kill()
+            with pytest.raises(TargetFault, match=r"^the machine: the connection ended\n") as caught:
+                await there.link.request("facts", {}, 5)
+            assert caught.value.hint == "run it again: no trial was begun"
 
     run(main())
 

@@ -166,6 +166,27 @@ def test_a_configuration_that_is_no_text(user: User) -> None:
     assert refused(user).sentence == "box: the ssh configuration cannot be read"
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["IdentityFile ~nobody-here/key", "UserKnownHostsFile ~nobody-here/known", "Include ~nobody-here/x"],
+)
+def test_a_home_folder_that_nobody_knows(user: User, option: str) -> None:
+    configured(user, f"Host box\n {option}\n")
+    fault = refused(user)
+    assert fault.sentence == "box: the ssh configuration cannot be read" and "set HOME" in fault.hint
+
+
+def test_without_a_home_folder_there_is_no_way_in(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(SshFault) as caught:
+        effective(Address("box"))
+    assert caught.value.stage == "config" and "set HOME" in caught.value.hint
+
+
 def test_a_configuration_file_that_is_missing(user: User) -> None:
     user.config.unlink()
     assert refused(user).sentence == "box: the ssh configuration file is not there"

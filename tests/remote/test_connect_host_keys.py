@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -185,3 +186,11 @@ def test_a_named_known_hosts_file_that_is_missing(user: User, serve: Serve) -> N
     fault = fault_of(user)
     assert fault.stage == "config"
     assert "known hosts" in fault.sentence and fault.sentence.startswith("box: ")
+
+
+def test_a_known_hosts_file_that_is_a_pipe_is_not_waited_for(user: User, serve: Serve) -> None:
+    server = serve()
+    user.known_hosts.unlink()
+    os.mkfifo(user.known_hosts)
+    user.writes("box", server.port)
+    assert fault_of(user).stage == "hostkey"

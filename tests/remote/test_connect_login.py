@@ -153,6 +153,9 @@ def test_a_described_key_file_that_is_missing(user: User, server: Server, tmp_pa
     assert fault["code"] == "target.config"
     assert fault["sentence"] == "box: the key_file of its description is not there"
     assert "--key-file" in fault["hint"] and "IdentityFile" not in fault["hint"]
+    named = {"HARNESSGYM_GPU_HOST": "box", "HARNESSGYM_GPU_KEY": "/not_there", "KERNELDECK_GPU_HOST": None}
+    fault = far.deck.run("run", "--json", env={**far.env, **named}, code=3).answer["error"]
+    assert "HARNESSGYM_GPU_KEY" in fault["hint"] and "IdentityFile" not in fault["hint"]
 
 
 def test_one_missing_key_file_among_others_is_passed_over(user: User, server: Server, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ PASSED_ON = {
     ("link.py", "_fault"): "why the link was lost",
     ("link.py", "_fault_in"): "the agent's faults",
     ("remote_trials.py", "ended"): "the keeper's faults",
-    ("target.py", "run"): "the fault's own sentence",
+    ("target.py", "_run_once"): "the fault's own sentence",
     ("watchdog.py", "_start"): "the system's own words; told with the command's name",
 }
 

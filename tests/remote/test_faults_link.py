@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.deck import wait_until
+from tests.cli.deck import Done, wait_until
 from tests.remote.agents import run
 from tests.remote.connecting import wait_until_gone
 from tests.remote.far import (
@@ -29,8 +29,9 @@ from tests.remote.far import (
     settled_ground,
     waiting_kernel,
 )
-from tests.remote.proxy import proxying
+from tests.remote.proxy import Proxy, proxying
 from tests.remote.sshd import descendants
+from tests.remote.test_target_links import cmdline
 
 SHORT_LEASE = (
     "import functools, core.targets.ssh.target as target\n"
@@ -145,6 +146,80 @@ def test_a_link_that_stays_away_for_longer_than_the_lease(ground: Ground, tmp_pa
             before.check_pending(done, "lost", words)
 
     run(main())
+
+
+def test_a_link_that_is_cut_again_and_again(ground: Ground, tmp_path: Path) -> None:
+    """While the result is waited for: the trial runs once all the same."""
+
+    async def main() -> None:
+        async with proxying(ground.server.port) as proxy:
+            far = ground.far(tmp_path, port=proxy.port)
+            runs, go = pipes(tmp_path)
+            far.deck.kernel(f"echo once >> {tmp_path}/log\n" + waiting_kernel(runs, go, 77))
+            before = Before.of(far)
+            process = await far.start("run", "--mode", "final", "--json")
+            await fifo_read(runs)
+            for _ in range(3):
+                await cut_and_back(ground, proxy)
+            await asyncio.to_thread(go.write_text, "go\n")
+            done = await ended(process)
+            assert done.code == 0 and done.answer["score"] == 77, done.said
+            assert (tmp_path / "log").read_text() == "once\n"
+            before.check_unharmed(1)
+
+    run(main())
+
+
+def test_links_of_which_none_holds_are_given_up(ground: Ground, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with proxying(ground.server.port) as proxy:
+            far = ground.far(tmp_path, port=proxy.port)
+            runs, go = pipes(tmp_path)
+            far.deck.kernel(waiting_kernel(runs, go, 300))
+            before = Before.of(far)
+            process = await far.start("verify", "--json")
+            await fifo_read(runs)
+            for _ in range(6):
+                await cut_and_back(ground, proxy)
+            proxy.cut()
+            done = await ended(process)
+            words = ("the link to ssh:gpu was lost (the connection", "and then: ")
+            before.check_pending(done, "lost", *words, others_run=True)
+            await asyncio.to_thread(go.write_text, "go\n")
+            (home,) = (far.scratch / "trials").iterdir()
+            await asyncio.to_thread(wait_until, (home / "outcome.json").exists, "the trial's end")
+
+    run(main())
+
+
+async def cut_and_back(ground: Ground, proxy: Proxy) -> None:
+    """Cut every connection, and wait for an agent on a new one."""
+    before = set(agents(ground))
+    proxy.cut()
+    await asyncio.to_thread(wait_until, lambda: set(agents(ground)) - before, "another agent")
+
+
+def agents(ground: Ground) -> list[int]:
+    return [pid for pid in ground.server.children() if b"bytes.fromhex" in cmdline(pid)]
+
+
+def test_a_link_cut_before_any_trial_names_the_machine(ground: Ground, tmp_path: Path) -> None:
+    far = ground.far(tmp_path)
+    before = Before.of(far)
+    cut = (
+        "import core.targets.ssh.host as host\n"
+        "async def cut(self, link, smi):\n"
+        "    await self._connections.close()\n"
+        "    return await link.request('facts', {}, 5)\n"
+        "host.SshHost._ask_facts = cut"
+    )
+    done = asyncio.run(to_its_end(far, cut))
+    error = before.check_not_begun(done, "lost", "ssh:gpu: the connection")
+    assert error["hint"] == "run it again: no trial was begun"
+
+
+async def to_its_end(far: Far, change: str) -> Done:
+    return await ended(await far.start("verify", "--json", change=change))
 
 
 def restart(ground: Ground, far: Far) -> None:

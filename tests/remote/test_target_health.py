@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Callable
@@ -125,12 +126,35 @@ def test_the_chosen_card_is_the_one_that_a_trial_sees(far_with: FarWith, tmp_pat
     assert fault["code"] == "target.gpu" and "has no GPU 9" in fault["sentence"]
 
 
+def test_how_the_gpu_was_before_and_after_is_kept_with_the_trial(far_with: FarWith, tmp_path: Path) -> None:
+    """Idle before it; what it does makes the card hot."""
+    far = far_with(printing(tmp_path, EIGHT))
+    (tmp_path / "hot").write_text(ROW.format(0, 0, 0x1 | 0x4 | 0x40).replace(" 34, ", " 91, ") + "\n")
+    far.deck.kernel(f"score=5; cp {tmp_path}/hot {tmp_path}/cards")
+    ran = far.deck.json("run", env=far.env)
+    assert ran["reason"] == "the GPU was throttled after it: power cap, heat (hardware)"
+    kept = json.loads((Path(ran["output"]) / "gpu.json").read_text())
+    cards = [kept[when]["card"] for when in ("before", "after")]
+    assert [card["temperature_c"] for card in cards] == [34.0, 91.0]
+    assert cards[0]["throttle_reasons"] == ["idle"] and cards[0]["power_w"] == 77.41
+
+
 def test_of_several_cards_a_trial_sees_the_first_when_none_is_named(
     far_with: FarWith, tmp_path: Path
 ) -> None:
     far = far_with(printing(tmp_path, EIGHT))
     far.deck.kernel('score=5; test "$CUDA_VISIBLE_DEVICES" = ' + UUID.format(0) + " || score=6")
     assert far.deck.json("run", env=far.env)["score"] == 5
+
+
+def test_a_card_that_does_not_work_is_none_that_a_trial_takes(far_with: FarWith, tmp_path: Path) -> None:
+    first, *others = EIGHT.splitlines(keepends=True)
+    values = first.split(", ")
+    values[4] = "[GPU is lost]"
+    far = far_with(printing(tmp_path, ", ".join(values) + "".join(others)))
+    health = far.deck.json("health", "--no-require-gpu", env=far.env)
+    assert health["status"] == "ok" and health["trial_gpu"] is None and len(health["gpus"]) == 8
+    failed(far.deck.json("health", env=far.env, code=3), "gpu", "gpu")
 
 
 def test_too_little_space_is_a_fault_of_the_disk(far_with: FarWith, tmp_path: Path) -> None:

@@ -154,3 +154,14 @@ def test_a_variable_and_a_wrapper_reach_the_trial(far: Far) -> None:
 
 def test_a_local_run_loads_no_ssh_library(deck: Deck) -> None:
     assert loaded(deck, "run") & {"asyncssh"} == set()
+
+
+def test_a_modes_limit_on_cpu_time_is_kept_here_and_there(tmp_path: Path, user: User, serve: Serve) -> None:
+    far = far_of(tmp_path, user, serve())
+    toml = far.deck.root / "kerneldeck.toml"
+    toml.write_text(toml.read_text().replace("timeout_s = 10", "timeout_s = 60\ncpu_s = 1"))
+    far.deck.kernel("while :; do :; done")
+    for target in ("local", "gpu"):
+        late = far.deck.json("run", "--target", target, env=far.env, code=4)
+        assert (late["status"], late["reason"]) == ("timeout", "used more than 1 s of CPU time, ended")
+    assert far.left() == []

@@ -90,6 +90,7 @@ def test_a_described_name_may_be_written_with_the_scheme(
     at = {**env, "KERNELDECK_GPU_HOST": "ssh:h200"}
     assert deck.json("target", "list", env=at)["default"] == "h200"
     (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").symlink_to(tmp_path / "dotfile")
     (tmp_path / ".ssh/config").write_text("Host *\n  User me\nInclude more/*.conf\n")
     assert deck.json("target", "list", env=at)["default"] == "h200"
     (tmp_path / ".ssh/more").mkdir()

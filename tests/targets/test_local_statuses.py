@@ -304,3 +304,20 @@ def test_a_missing_blob_is_a_storage_fault_of_the_staging(bench: Bench) -> None:
     with pytest.raises(StorageFault):
         bench.staging().lay_out((Layout({}),))
     assert bench.staged() == []
+
+
+BURNS = {
+    "python": ("python3", "-c", "while True: pass"),
+    "of a shell": ("sh", "-c", "python3 -c 'while True: pass'; exit $?"),
+    "ignoring it": ("python3", "-c", "import signal as s\ns.signal(s.SIGXCPU, s.SIG_IGN)\nwhile 1: pass"),
+}
+
+
+@pytest.mark.parametrize("burns", BURNS)
+def test_more_cpu_time_than_the_limit_is_a_time_out(bench: Bench, burns: str) -> None:
+    outcome = bench.run(*BURNS[burns], cpu_s=1.0)
+    assert (outcome.status, outcome.reason) == (Status.TIMEOUT, "used more than 1 s of CPU time, ended")
+
+
+def test_a_kill_by_somebody_else_is_a_crash(bench: Bench) -> None:
+    assert bench.shell("kill -9 $$", cpu_s=5.0).status is Status.CRASH

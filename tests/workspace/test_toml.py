@@ -169,6 +169,8 @@ WRONG = [
     ("timeout_s = 30", "timeout_s = -1.5", "21: modes.dev.timeout_s: must be above 0 seconds", ""),
     ("timeout_s = 30", "timeout_s = inf", "21: modes.dev.timeout_s: inf is not a finite number", ""),
     ("timeout_s = 30", 'timeout_s = "30"', "21: modes.dev.timeout_s: '30' is not a finite number", ""),
+    ("timeout_s = 30", "cpu_s = 0.5", "21: modes.dev.cpu_s: must be at least 1 second of CPU time", ""),
+    ("timeout_s = 30", "cpu_s = nan", "21: modes.dev.cpu_s: nan is not a finite number", ""),
     (
         "timeout_s = 30",
         "timeout = 30",
@@ -179,7 +181,7 @@ WRONG = [
         "[modes.final]",
         "[modes.final]\nx.y = 1",
         "24: modes.final.x: is not a key of this table",
-        "known keys: benchmark, verifier, timeout_s",
+        "known keys: benchmark, verifier, timeout_s, cpu_s",
     ),
     ("tile = [16, 32]", "tile = []", "28: knobs.tile: has no list of values", "write: tile = [1, 2, 4]"),
     ("tile = [16, 32]", "tile = 16", "28: knobs.tile: has no list of values", "write: tile = [1, 2, 4]"),
@@ -372,6 +374,7 @@ scalars = (
 values = st.lists(scalars, min_size=1, max_size=4, unique_by=lambda value: (isinstance(value, bool), value))
 commands = st.lists(names, min_size=1, max_size=3).map(tuple)
 seconds = st.floats(min_value=0.001, max_value=1e9)
+cpu_seconds = st.none() | st.floats(min_value=1, max_value=1e9)
 identifiers = st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True)
 
 
@@ -395,7 +398,7 @@ def configs(draw: st.DrawFn) -> WorkspaceConfig:
         ),
         files=Files(tuple(files[:cut]), tuple(files[cut:]), draw(few)),
         modes={
-            name: Mode(name, draw(commands), draw(commands | no_command), draw(seconds))
+            name: Mode(name, draw(commands), draw(commands | no_command), draw(seconds), draw(cpu_seconds))
             for name in mode_names
         },
         config_file=files[0] if knob_names or config_anyway else "",

@@ -38,6 +38,9 @@ _NUMBERS = {
 }
 _LOST = ("GPU is lost", "requires reset")  # what nvidia-smi writes in place of such a card's values
 _THROTTLE = "clocks_throttle_reasons.active"
+_CARDS = f"--query-gpu={','.join([*_WORDS.values(), *_NUMBERS.values(), _THROTTLE])}"
+_PROCESSES = "--query-compute-apps=gpu_uuid,pid,used_memory,process_name"
+_OF_A_TRIAL = ("temperature_c", "power_w", "sm_clock_mhz", "memory_clock_mhz", "throttle_reasons")
 _REASONS = {
     0x1: "idle", 0x2: "clocks setting", 0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost",
     0x20: "heat (software)", 0x40: "heat (hardware)", 0x80: "power brake", 0x100: "display clock setting",
@@ -53,25 +56,38 @@ class Said:
         self.err = err
 
 
+class Question:
+    """A program that has just been started, and answers within `deadline_s`. OSError."""
+
+    def __init__(self, argv: list[str], deadline_s: float, env: dict[str, str] | None = None) -> None:
+        self.deadline_s = deadline_s
+        self.until = time.monotonic() + deadline_s
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, env=env,
+        )  # fmt: skip
+
+    def answer(self) -> Said:
+        """Never waits for a program that cannot be ended."""
+        process = self.process
+        assert process.stdout is not None and process.stderr is not None
+        said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        out, err = list(said)
+        in_time = _listen(said, self.until)
+        if in_time:
+            in_time = _ended(process, self.deadline_s)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        _ended(process, GIVE_UP_AFTER_KILL_S)
+        texts = [bytes(said[end]).decode("utf-8", "replace") for end in (out, err)]
+        process.stdout.close()
+        process.stderr.close()
+        return Said(process.returncode if in_time else None, *texts)
+
+
 def ask(argv: list[str], deadline_s: float, env: dict[str, str] | None = None) -> Said:
-    """Run a program for at most `deadline_s`, never waiting for one that cannot be ended. OSError."""
-    process = subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, env=env,
-    )  # fmt: skip
-    assert process.stdout is not None and process.stderr is not None
-    said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    out, err = list(said)
-    in_time = _listen(said, time.monotonic() + deadline_s)
-    if in_time:
-        in_time = _ended(process, deadline_s)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    _ended(process, GIVE_UP_AFTER_KILL_S)
-    texts = [bytes(said[end]).decode("utf-8", "replace") for end in (out, err)]
-    process.stdout.close()
-    process.stderr.close()
-    return Said(process.returncode if in_time else None, *texts)
+    """Run a program for at most `deadline_s`. OSError."""
+    return Question(argv, deadline_s, env).answer()
 
 
 def _listen(said: dict[int, bytearray], until: float) -> bool:
@@ -104,8 +120,7 @@ def gpus(smi: str, deadline_s: float, gpu: str = "") -> Json:
 
     Values that a card does not tell are None.
     """
-    fields = [*_WORDS.values(), *_NUMBERS.values(), _THROTTLE]
-    text = _query(smi, f"--query-gpu={','.join(fields)}", deadline_s, gpu)
+    text = _text(smi, _asked(smi, _CARDS, deadline_s, gpu))
     found, unreadable = [], 0
     for line in text.splitlines():
         row = _row(line)
@@ -151,7 +166,10 @@ def _reasons(word: str) -> list[str] | None:
 
 def processes(smi: str, deadline_s: float, gpu: str = "") -> list[Json]:
     """[{"gpu", "pid", "name", "memory_mib"}] of the programs that compute on the GPU(s) now."""
-    text = _query(smi, "--query-compute-apps=gpu_uuid,pid,used_memory,process_name", deadline_s, gpu)
+    return _processes_in(_text(smi, _asked(smi, _PROCESSES, deadline_s, gpu)))
+
+
+def _processes_in(text: str) -> list[Json]:
     found: list[Json] = []
     for line in text.splitlines():
         values = [value.strip() for value in line.split(",", 3)]
@@ -161,17 +179,23 @@ def processes(smi: str, deadline_s: float, gpu: str = "") -> list[Json]:
     return found[:200]
 
 
-def _query(smi: str, query: str, deadline_s: float, gpu: str) -> str:
+def _asked(smi: str, query: str, deadline_s: float, gpu: str) -> Question:
     argv = [smi, query, "--format=csv,noheader,nounits", *([f"--id={gpu}"] if gpu else [])]
     try:
-        said = ask(argv, deadline_s)
+        return Question(argv, deadline_s)
     except OSError as error:
         raise Fault(
             "gpu", f"{smi} cannot be run there: {error.strerror}", "is it a machine with a GPU?"
         ) from None
+
+
+def _text(smi: str, question: Question) -> str:
+    said = question.answer()
     if said.exit_code is None:
         raise Fault(
-            "gpu", f"{smi} did not answer within {deadline_s:g} s", "its driver may hang; see `dmesg`"
+            "gpu",
+            f"{smi} did not answer within {question.deadline_s:g} s",
+            "its driver may hang; see `dmesg`",
         )
     if said.exit_code != 0:
         words = _excerpt(said.out + " " + said.err)
@@ -190,12 +214,28 @@ def check(smi: str, deadline_s: float, gpu: str = "") -> Json:
     return answer
 
 
-def used_by(smi: str, deadline_s: float, gpu: str) -> tuple[list[Json], str]:
-    """Who computes on the GPU now, and why that is not known."""
+def seen(smi: str, deadline_s: float, gpu: str) -> Json:
+    """Who computes on the GPU now, and how it is: {"processes", "card" or None, "unknown": why something is}.
+
+    Both are asked at once: a trial waits for the slower one.
+    """
+    found: Json = {"processes": [], "card": None, "unknown": ""}
     try:
-        return processes(smi, deadline_s, gpu), ""
+        asked = [_asked(smi, query, deadline_s, gpu) for query in (_CARDS, _PROCESSES)]
     except Fault as fault:
-        return [], fault.sentence
+        return {**found, "unknown": fault.sentence}
+    texts = []
+    for question in asked:
+        try:
+            texts.append(_text(smi, question))
+        except Fault as fault:
+            found["unknown"] = fault.sentence
+            texts.append("")
+    found["processes"] = _processes_in(texts[1])
+    for row in map(_row, texts[0].splitlines()):
+        if row is not None and row["uuid"] == gpu:
+            found["card"] = {name: row[name] for name in _OF_A_TRIAL}
+    return found
 
 
 def _excerpt(text: str) -> str:

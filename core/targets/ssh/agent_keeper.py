@@ -9,9 +9,7 @@ over. Part of the agent's bundle: standard library only, Python 3.8's syntax.
 from __future__ import annotations
 
 import json
-import math
 import os
-import resource
 import secrets
 import select
 import signal
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from core.targets.forked import Parent
     from core.targets.remove_tree import remove_tree
     from core.targets.ssh.agent_doors import Doors
-    from core.targets.ssh.agent_gpu import used_by
+    from core.targets.ssh.agent_gpu import seen
     from core.targets.ssh.agent_lock import Lock
     from core.targets.ssh.agent_scratch import fault_of
     from core.targets.ssh.agent_tree import Tree
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 else:
     from agent_doors import Doors
-    from agent_gpu import used_by
+    from agent_gpu import seen
     from agent_lock import Lock
     from agent_scratch import fault_of
     from agent_tree import Tree
@@ -58,13 +56,10 @@ SPARE, UNFIT = "spare", "unfit"
 class DetachedWatchdog(Watchdog):
     """A watchdog that whoever starts it may leave; agents come and go at its doors."""
 
-    def __init__(
-        self, request: Json, doors: Doors, head_bytes: int, cpu_s: float | None, parent: Parent | None
-    ) -> None:
+    def __init__(self, request: Json, doors: Doors, head_bytes: int, parent: Parent | None) -> None:
         super().__init__(request, os.getppid(), parent)
         self.doors = doors
         self.head_bytes = head_bytes
-        self.cpu_s = cpu_s
 
     @property
     def starter(self) -> int:
@@ -82,10 +77,6 @@ class DetachedWatchdog(Watchdog):
 
     def _start(self) -> None:
         super()._start()
-        if self.cpu_s is not None:
-            soft = max(1, math.ceil(self.cpu_s))
-            with suppress(ProcessLookupError):
-                resource.prlimit(self.pid, resource.RLIMIT_CPU, (soft, soft + 1))
         self.doors.tell({"event": "started", "pid": self.pid})
 
     def _next_deadline(self) -> float:
@@ -207,12 +198,12 @@ class Keeper:
         self._mark("locked")
 
     def _look_at_gpu(self, when: str) -> None:
-        """Who else computes there; a fault when it is to be free and is not."""
+        """Who else computes there, and how warm and fast it is; a fault when it is to be free and is not."""
         look = self.request["look"]
         if look is None or not look[when]:
             return
-        used, why_unknown = used_by(look["smi"], look["deadline_s"], look["gpu"])
-        self.gpu[when] = {"processes": used, "unknown": why_unknown}
+        self.gpu[when] = seen(look["smi"], look["deadline_s"], look["gpu"])
+        used = self.gpu[when]["processes"]
         if when == "before" and used and look["refuse_busy"]:
             first = used[0]
             memory = "" if first["memory_mib"] is None else f", {first['memory_mib']:,.0f} MiB"
@@ -228,15 +219,13 @@ class Keeper:
             "env": {**self.request["env"], **self._variables(folder)},
             "wall_s": self.request["wall_s"],
             "grace_s": self.request["grace_s"],
+            "cpu_s": self.request["cpu_s"],
             "stdout": f"{self.home}/stdout",
             "stderr": f"{self.home}/stderr",
         }
-        cpu_s = self.request["cpu_s"]
-        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], cpu_s, self.parent)
+        watchdog = DetachedWatchdog(asked, self.doors, self.request["head_bytes"], self.parent)
         reply = watchdog.run()
         self._mark("ended")
-        if cpu_s is not None and reply["signal"] == signal.SIGXCPU:
-            reply["ended_by"] = "cpu"
         return reply
 
     def _variables(self, folder: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -84,7 +84,7 @@ class Health:
         reports = {stage: StageReport(stage, state, found.ms.get(stage)) for stage, state in states.items()}
         return cls(
             target_name(place), reports, found.free_mb, found.python, found.gpus, found.processes,
-            _uuid(chosen_gpu(place, found.gpus)), found.age_s,
+            _taken(place, found.gpus), found.age_s,
         )  # fmt: skip
 
     @property
@@ -111,8 +111,12 @@ class Health:
         }
 
 
-def _uuid(gpu: JsonObject | None) -> str | None:
-    return None if gpu is None else str(gpu["uuid"])
+def _taken(place: Place, gpus: Sequence[JsonObject]) -> str | None:
+    """The UUID of the card that a trial takes; None when it takes none, or its card does not work."""
+    with suppress(TargetFault):
+        chosen = chosen_gpu(place, gpus)
+        return None if chosen is None else str(chosen["uuid"])
+    return None
 
 
 async def check_host(
@@ -171,8 +175,9 @@ class _Check:
         trouble = found.get("trouble")
         if trouble and needed:
             raise TargetFault("gpu", str(trouble["sentence"]), str(trouble["hint"]))
-        if needed or (self.health.gpus and not trouble):
-            self.health.trial_gpu = _uuid(chosen_gpu(self.place, self.health.gpus))
+        if needed:
+            chosen_gpu(self.place, self.health.gpus)
+        self.health.trial_gpu = _taken(self.place, self.health.gpus)
         state = "skipped" if trouble else "ok"
         self._report("gpu", state, self._ms, str(trouble["sentence"]) if trouble else "")
 

@@ -143,6 +143,10 @@ class SshHost:
         boot_id = self.greeting.boot_id if self.greeting else ""
         return known if known and boot_id and known.boot_id == boot_id else None
 
+    @property
+    def is_linked(self) -> bool:
+        return self._link is not None and not self._link.lost
+
     async def link(self) -> AgentLink:
         """The link to the agent, a new one after a loss."""
         async with self._turn:
@@ -168,7 +172,8 @@ class SshHost:
     async def start_agent(self, connection: Connection) -> AgentLink:
         boot = Boot(self.place.scratch or DEFAULT_SCRATCH, self.place.python or DEFAULT_PYTHON)
         mark = MARK + boot.marker.encode() + b" "
-        return await AgentLink.open(await connection.open_agent_channel(boot.line, mark), boot)
+        channel = await connection.open_agent_channel(boot.line, mark)
+        return await AgentLink.open(channel, boot, who=self.name)
 
     async def _drop(self) -> None:
         """After a loss neither the agent nor the connection is believed; a new one gets more tries."""

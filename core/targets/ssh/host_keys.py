@@ -42,7 +42,8 @@ class KnownHosts:
                 details=str(hop.known_hosts[0]),
             )
         for path in present:
-            self._read(path, target)
+            if path.is_file():  # /dev/null holds none, and a pipe would be waited for
+                self._read(path, target)
 
     def _read(self, path: Path, target: str) -> None:
         try:

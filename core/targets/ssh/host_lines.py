@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -26,10 +27,10 @@ def has_host_block(name: str) -> bool:
 
 def _patterns(path: Path, depth: int = 0) -> Iterator[str]:
     try:
-        lines = read_regular(path, _MOST_BYTES).decode("utf-8", "replace").splitlines()
+        content = read_regular(Path(os.path.realpath(path)), _MOST_BYTES)
     except (OSError, ValueError):
         return
-    for line in lines:
+    for line in content.decode("utf-8", "replace").splitlines():
         keyword, *words = line.strip().replace("=", " ", 1).replace('"', " ").split() or [""]
         if keyword.lower() == "host":
             yield from words

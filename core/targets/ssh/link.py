@@ -20,6 +20,8 @@ CLOSED_WITHIN_S = 5.0
 _MOST_NOISE_BYTES = 1 << 20
 _SHOWN_NOISE = 300
 _OLDEST_PYTHON = (3, 8)
+_TRIALS = ("run", "attach")
+_AGAIN = "run it again: no trial was begun"
 
 PartSink = Callable[[str, bytes], None]
 NoteSink = Callable[[JsonObject], None]
@@ -38,16 +40,23 @@ class AgentLink:
     Once the link is lost, every request under way and every later one is a TargetFault of stage `lost`.
     """
 
-    def __init__(self, channel: FrameChannel) -> None:
+    def __init__(self, channel: FrameChannel, who: str) -> None:
         self._channel = channel
+        self._who = who
+        self._may_run = False  # a trial there
         self._ids = itertools.count(1)
         self._waiting: dict[int, _Waiting] = {}
         self._lost = ""
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._ping())]
 
     @classmethod
-    async def open(cls, channel: ByteChannel, boot: Boot, within_s: float = MARKER_WITHIN_S) -> AgentLink:
-        """Wait for the marker, then send what the agent lacks. Without it a TargetFault of stage `shell`."""
+    async def open(
+        cls, channel: ByteChannel, boot: Boot, within_s: float = MARKER_WITHIN_S, who: str = "the machine"
+    ) -> AgentLink:
+        """Wait for the marker, then send what the agent lacks. Without it a TargetFault of stage `shell`.
+
+        `who` is what sentences call the machine.
+        """
         noise = bytearray()
         try:
             async with asyncio.timeout(within_s):
@@ -67,8 +76,9 @@ class AgentLink:
             channel.close()
             if isinstance(error, TargetFault):
                 raise
-            raise TargetFault("lost", f"the connection broke while the agent was started: {error}") from None
-        return cls(FrameChannel(channel, rest))
+            words = f"{who}: the connection broke while the agent was started: {error}"
+            raise TargetFault("lost", words, _AGAIN) from None
+        return cls(FrameChannel(channel, rest), who)
 
     @property
     def lost(self) -> str:
@@ -121,6 +131,7 @@ class AgentLink:
         """One frame of a request; an answer that has come already is the better reason for a broken pipe."""
         if self._lost:
             raise self._fault()
+        self._may_run = self._may_run or word in _TRIALS
         try:
             await self._channel.send({**fields, "op": word, "id": number}, body, deflate)
         except OSError as error:
@@ -167,7 +178,8 @@ class AgentLink:
                 waiting.answer.set_exception(self._fault())
 
     def _fault(self) -> TargetFault:
-        return TargetFault("lost", plain(self._lost), "a trial that runs there goes on; its result is kept")
+        hint = "a trial that runs there goes on; its result is kept" if self._may_run else _AGAIN
+        return TargetFault("lost", plain(f"{self._who}: {self._lost}"), hint)
 
     async def _ping(self) -> None:
         """The agent ends when its client falls silent."""

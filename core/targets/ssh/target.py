@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import socket
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from core.errors import StorageFault, TargetFault
 from core.records import fileset_id
 from core.store import Blobs
+from core.targets.cross_check import CrossCheck
 from core.targets.job import Job, Outcome, TargetFacts
 from core.targets.regular_file import read_regular
 from core.targets.result import Asked, Ended, judge
@@ -30,12 +32,15 @@ from core.workspace.config import Objective
 
 LOCK_WAIT_S = 600.0
 CPU_LOCK = "cpu"
+GPU_SEEN = "gpu.json"  # beside a trial's output: the GPU before and after it
 _MOST_CAPTURED_BYTES = 8 << 20
 _CLEARED_UP_WITHIN_S = 5.0
 _LOOKS_AGAIN_AFTER_S = 0.02
 _PERHAPS_THE_GPUS_FAULT = (Status.CRASH, Status.TIMEOUT)
 _LACKS_A_MODULE = "ModuleNotFoundError: "
 _END_OF_STDERR = 2000
+_HOLDS_S = 10.0
+_LINKS_THAT_DO_NOT_HOLD = 6  # one after the other, before no other is tried
 _MOST_UNCOLLECTED = 8  # earlier ones were forgotten there with the request of a later one
 
 
@@ -58,6 +63,7 @@ class SshTarget:
         self._seal = Seal(materials.protected, blobs, first_change)
         self._trials: RemoteTrials | None = None
         self._uncollected: list[str] = []
+        self._cross_check = CrossCheck()
 
     @property
     def name(self) -> str:
@@ -70,10 +76,16 @@ class SshTarget:
         await self._host.open()
 
     async def run(self, job: Job) -> Outcome:
+        return await self._cross_check.run(job, self._run_once)
+
+    async def _run_once(self, job: Job) -> Outcome:
         try:
             job.output_dir.mkdir(parents=True, exist_ok=True)
             trial, collected = await self._ran(job)
-            outcome = self._judged(job, trial, collected)
+            if collected.outcome.get("gpu"):
+                (job.output_dir / GPU_SEEN).write_text(json.dumps(collected.outcome["gpu"]))
+            forked = bool(collected.outcome.get("forked"))
+            outcome = replace(self._judged(job, trial, collected), forked=forked)
             if outcome.status in _PERHAPS_THE_GPUS_FAULT:
                 self._host.distrust()
             return outcome
@@ -116,6 +128,7 @@ class SshTarget:
         return RemoteTrial(
             argv=job.command,
             wall_s=job.timeout_s,
+            cpu_s=job.cpu_s,
             trees=tuple(self._layouts.trees(by_id.values(), believed)),
             nonce=secrets.token_hex(16),
             slots=tuple(distinct.index(fileset_id(slot.mutable)) for slot in job.slots),
@@ -143,7 +156,7 @@ class SshTarget:
     ) -> Collected:
         """What the trial left; one that found a content gone or spoilt over there is run once more, with it.
 
-        After a lost link it is looked for once more, over a new one.
+        After a lost link it is looked for again, over a new one.
         """
         collected = await self._collected_once(trial, folder, on_note)
         if collected.outcome.get("stage") == "sync":
@@ -159,17 +172,28 @@ class SshTarget:
         except TargetFault as fault:
             if not trials.link.lost:
                 raise
-            collected = await self._collected_again(trial, folder, fault)
+            collected = await self._collected_again(trial, folder, trials.link.lost or fault.sentence)
         return collected
 
-    async def _collected_again(self, trial: RemoteTrial, folder: Path, fault: TargetFault) -> Collected:
-        """A request with the id of a trial that runs there already attaches to it."""
-        try:
-            trials = await self._linked()
-            return await trials.run(trial, folder)
-        except TargetFault as again:
-            why = f"the link to {self.name} was lost ({fault.sentence}), and then: {again.sentence}"
-            raise TargetFault("lost", why, again.hint) from None
+    async def _collected_again(self, trial: RemoteTrial, folder: Path, lost: str) -> Collected:
+        """A request with the id of a trial that runs there already attaches to it.
+
+        A link that is lost once more is made once more, as long as the trial could still have an outcome to
+        collect; but not for ever where none of them holds.
+        """
+        until_s = time.monotonic() + trial.deadline_s
+        left = _LINKS_THAT_DO_NOT_HOLD
+        while True:
+            began_s = time.monotonic()
+            try:
+                trials = await self._linked()
+                return await trials.run(trial, folder)
+            except TargetFault as again:
+                now_s = time.monotonic()
+                left = _LINKS_THAT_DO_NOT_HOLD if now_s > began_s + _HOLDS_S else left - 1
+                if again.stage != "lost" or self._host.is_linked or not left or now_s > until_s:
+                    why = f"the link to {self.name} was lost ({lost}), and then: {again.sentence}"
+                    raise TargetFault("lost", why, again.hint) from None
 
     async def _linked(self) -> RemoteTrials:
         link = await self._host.link()
@@ -189,14 +213,13 @@ class SshTarget:
             raise TargetFault("lost", f"{self.name} ended the trial: nobody had been connected for too long")
         asked = Asked(
             self._objective, job.mode, trial.nonce, job.timeout_s, job.needs_score, job.score_slot,
-            job.own_channel,
+            job.own_channel, job.cpu_s,
         )  # fmt: skip
         stdout, stderr = (_text(collected.folder / name) for name in ("stdout", "stderr"))
         outcome = judge(asked, ended, collected.folder / "result", stdout, stderr)
         if outcome.status is Status.CRASH and _LACKS_A_MODULE in stderr[-_END_OF_STDERR:]:
             outcome = replace(outcome, reason=f"{outcome.reason}; {self._lacking}")
-        forked = bool(collected.outcome.get("forked"))
-        return replace(outcome, notes=outcome.notes + _notes(collected), forked=forked)
+        return replace(outcome, notes=outcome.notes + _notes(collected))
 
     @property
     def _lacking(self) -> str:
@@ -226,15 +249,14 @@ class SshTarget:
 
 
 def _ended(job: Job, collected: Collected) -> Ended:
-    """A program that could not be started is told by its name; a limit on CPU time counts as a time-out."""
+    """A program that could not be started is told by its name."""
     try:
-        ended = collected.ended
+        return collected.ended
     except TargetFault as fault:
         if fault.stage != "spawn":
             raise
         sentence = f"{plain(job.command[0])} could not be started: {fault.sentence}"
         raise TargetFault("spawn", sentence, fault.hint) from None
-    return replace(ended, ended_by="timeout") if ended.ended_by == "cpu" else ended
 
 
 def _notes(collected: Collected) -> tuple[str, ...]:
@@ -246,6 +268,10 @@ def _notes(collected: Collected) -> tuple[str, ...]:
         if others:
             count = len(others)
             notes.append(f"{count} other {'process' if count == 1 else 'processes'} on the GPU {when} it")
+    card = gpu.get("after", {}).get("card") or {}
+    held_back = [str(reason) for reason in card.get("throttle_reasons") or () if reason != "idle"]
+    if held_back:
+        notes.append(f"the GPU was throttled after it: {', '.join(held_back)}")
     if collected.outcome.get("note"):
         notes.append(str(collected.outcome["note"]))
     return tuple(plain(note) for note in notes)

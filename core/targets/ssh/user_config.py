@@ -6,6 +6,8 @@ import getpass
 import os
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -95,8 +97,9 @@ def effective(address: Address, config_path: Path | None = None, key_file: Path 
     A `key_file` is offered to the target instead of the configured keys, and no other.
     SshFault of stage `config` when the configuration cannot be read or leads nowhere.
     """
-    path = _config_file(address, config_path)
-    *jumps, last = _hops(address, address, path, ())
+    with _homes_known(address):
+        path = _config_file(address, config_path)
+        *jumps, last = _hops(address, address, path, ())
     if key_file:
         last = replace(last, key_files=(key_file,), key_is_described=True, identities_only=True)
     return Route(address, path, (*jumps, last))
@@ -104,14 +107,28 @@ def effective(address: Address, config_path: Path | None = None, key_file: Path 
 
 def ignored_options(address: Address, config_path: Path | None = None) -> tuple[str, ...]:
     """The options which the configuration sets for this host and which are not obeyed, each once."""
-    path = _config_file(address, config_path)
-    if path is None:
-        return ()
-    noting = _Noting(None, False, False, False, _local_user(), address.user or (), address.host,
-                     address.port or ())  # fmt: skip
-    _parse(noting, path, address)
+    with _homes_known(address):
+        path = _config_file(address, config_path)
+        if path is None:
+            return ()
+        noting = _Noting(None, False, False, False, _local_user(), address.user or (), address.host,
+                         address.port or ())  # fmt: skip
+        _parse(noting, path, address)
     found = [_OVERRULED[key] for key in _OVERRULED if noting.get(_OVERRULED[key])]
     return tuple(dict.fromkeys([*noting.unread, *found]))
+
+
+@contextmanager
+def _homes_known(address: Address) -> Iterator[None]:
+    """SshFault where a ~ stands for a home folder that nobody knows, as in a container without its user."""
+    try:
+        yield
+    except RuntimeError as error:
+        hint = "set HOME, and correct what names a home folder (~) that is not known here"
+        raise SshFault(
+            "config", f"{address.name}: the ssh configuration cannot be read",
+            "" if isinstance(error, RecursionError) else hint, details=str(error),
+        ) from None  # fmt: skip
 
 
 def _config_file(address: Address, given: Path | None) -> Path | None:

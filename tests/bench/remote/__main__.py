@@ -7,6 +7,7 @@ counts bytes and round trips (times that the client speaks after the server has)
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from core.targets.ssh.host import SshHost
 from core.targets.ssh.link import AgentLink
 from tests.bench.machine import facts
 from tests.bench.remote import syncs, trials
-from tests.bench.remote.bed import HEADINGS, HOST, Bed, Series, bed_at, opened
+from tests.bench.remote.bed import HEADINGS, HOST, LEGEND, Bed, Series, bed_at, opened
 from tests.remote.sshd import SSHD
 
 ROUND_TRIPS_S = (0.0, 0.04)
@@ -35,15 +36,17 @@ def main() -> int:
         print("ssh, sshd or rsync is missing; sudo apt-get install openssh-client openssh-server rsync")
         return 0
     began = time.monotonic()
-    print(f"SSH target against a local sshd: {facts('asyncssh')}; {_versions()}")
+    print(f"SSH target against a local sshd: {facts('asyncssh')}; {_versions()}\n{LEGEND}")
     reached: list[str] = []
     for round_trip_s in ROUND_TRIPS_S:
         with tempfile.TemporaryDirectory(prefix="kd-") as folder, bed_at(Path(folder), round_trip_s) as bed:
             asyncio.run(_measure(bed, round_trip_s, reached))
     print("\nreach")
     print("\n".join(reached))
-    load = facts().split("load ")[1].split(",")[0]
-    print(f"\n{time.monotonic() - began:.0f} s in all, load afterwards: {load}")
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    print(f"\n{time.monotonic() - began:.0f} s in all, load afterwards: {load:.1f}")
+    if load > cores:
+        print(f"load above the cores ({load:.1f} on {cores}): not to be trusted")
     return 0
 
 

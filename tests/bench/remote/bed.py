@@ -112,4 +112,5 @@ class Series:
         return f"  {self.what:<58}{times}{self.round_trips:>8.0f}{up:>11,.1f}{down:>11,.1f}"
 
 
+LEGEND = "n: how often measured; trips: times that the client waits for an answer; kB: 1,000 bytes, each way"
 HEADINGS = f"  {'':<58}{'median ms':>10}{'best':>10}{'n':>5}{'trips':>8}{'kB up':>11}{'kB down':>11}"
