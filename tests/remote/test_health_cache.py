@@ -34,7 +34,9 @@ class Counted:
     folder: Path
 
     def answers(self, body: str) -> None:
-        script(self.folder, f'case "$1" in *gpu=*) echo >> {self.folder}/asked;; esac\n{body}')
+        """A trial asks for its own card alone."""
+        count = f'case "$*" in *--id=*) ;; *gpu=*) echo >> {self.folder}/asked;; esac'
+        script(self.folder, f"{count}\n{body}")
 
     def shows(self, cards: str, processes: str = "") -> None:
         (self.folder / "cards").write_text(cards)
