@@ -129,8 +129,12 @@ class MainScreen(Screen[None]):
             self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
 
     async def on_key(self, event: events.Key) -> None:
-        if isinstance(self.focused, Input):
-            return  # letters are text there
+        if self.app.screen is not self or isinstance(self.focused, Input):
+            # Letters are text there; one that was typed ahead is for what has come up meanwhile.
+            if self.app.screen is not self or event.is_printable:
+                event.stop()
+                self.app.post_message(events.Key(event.key, event.character))
+            return
         action = self._app.keymap.action_of(event.key, self.pane)
         if action is not None:
             event.stop()

@@ -35,7 +35,9 @@ class Machines:
     async def opened(self, place: Place | None, ask: AskHostKey | None) -> Where:
         """As `sessions.where.opened`; each step of a remote one is told."""
         if place is None:
-            return await self._kept.opened(place, ask)
+            here = await self._kept.opened(place, ask)
+            self._see(TargetView(here.name, here.facts(None).device, "connected"))
+            return here
         from core.targets.ssh.host import target_name
 
         view = TargetView(target_name(place))
@@ -51,12 +53,22 @@ class Machines:
         return where
 
     def look(self, where: Where, store: SessionStore) -> None:
-        """The machine that is meant when nothing is said, unless it is shown already."""
+        """The machine that is meant when nothing is said, unless work runs on one or it is shown already."""
         shown = self._log.snapshot.target
+        if self._log.snapshot.work is not None:
+            return
         if shown.name == where.name and (shown.device or shown.state != "idle"):
             return
-        state = "connected" if where.name == LOCAL else "idle"
-        self._see(TargetView(where.name, where.facts(store).device, state))
+        if where.name == LOCAL:
+            self._see(TargetView(LOCAL, where.facts(store).device, "connected"))
+        else:
+            facts, host = store.facts_of_target(where.name), self._machine(where.name)
+            state = "connected" if host is not None and not host.lost_by else "idle"
+            self._see(TargetView(where.name, facts.device if facts else "", state))
+
+    def _machine(self, name: str) -> SshHost | None:
+        """The kept connection to that machine."""
+        return next((one for one in self._kept.machines if one.name == name), None)
 
     async def sample(self) -> None:
         """Round trip and GPUs of a connected machine, every half minute; to be asked while nothing runs.
@@ -66,7 +78,7 @@ class Machines:
         shown = self._log.snapshot.target
         if shown.name == LOCAL or shown.state != "connected":
             return
-        host = next((one for one in self._kept.machines if one.name == shown.name), None)
+        host = self._machine(shown.name)
         if host is None:
             self._see(replace(shown, state="idle", rtt_ms=None))
         elif host.lost_by:

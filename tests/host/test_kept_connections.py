@@ -60,6 +60,30 @@ def test_several_calls_share_one_login_and_others_end_it(far: Far, server: Serve
     assert far.left() == []
 
 
+def test_what_runs_here_is_shown_as_here_and_an_unseen_machine_without_a_device(far: Far) -> None:
+    """The target in use is another one, which was never connected to."""
+
+    async def calls() -> tuple[Snapshot, list[Snapshot]]:
+        async with client(far.deck) as script:
+            before = await script.snapshot()
+            environment = {**os.environ, "KERNELDECK_GPU_HOST": ""}
+            here = await script.submit("run_objective", {**FINAL, "target": "local"}, environment=environment)
+            seen: list[Snapshot] = []
+            async for _ in script.updates():
+                assert script.latest is not None
+                seen.append(script.latest)
+                if script.latest.work is None and script.latest.ended:
+                    break
+            await here.answer()
+            return before, seen
+
+    before, seen = asyncio.run(calls())
+    assert (before.target.name, before.target.device, before.target.state) == ("ssh:gpu", "", "idle")
+    running = [one.target for one in seen if one.trial is not None]
+    assert running and {(one.name, one.state) for one in running} == {("local", "connected")}
+    assert all(one.device for one in running)
+
+
 def test_a_target_that_cannot_be_reached_is_shown_with_its_stage(far: Far) -> None:
     far.user.config.write_text("")
     far.user.writes("box", 1, "HostKeyAlias box")

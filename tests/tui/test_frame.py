@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from core.words import Status
 from sessions.host.client import HostKeyAsked
@@ -16,8 +17,9 @@ from sessions.host.snapshot import SweepView
 from sessions.host.wire import HostFault
 from tests.cli.deck import Deck, configured
 from tests.host.hosting import rows
-from tests.tui.scripted import candidates, shown, snapshot, trial
+from tests.tui.scripted import Shown, candidates, shown, snapshot, trial
 from tui.glyphs import ASCII
+from tui.keymap import named_key
 from tui.line import text_of
 from tui.lines.frame import pane_head
 from tui.lines.health import health_body
@@ -274,6 +276,34 @@ def test_the_plots_of_the_history_open_by_key_and_close(root: Path, pane: str, k
             await screen.press("escape", "colon", *("best so" if keys == "B" else "modes"))
             await screen.press("enter")
             await screen.wait_for(titles[keys])
+
+    run(look())
+
+
+def type_at_once(screen: Shown, text: str) -> None:
+    """As a paste comes, or what was typed while the line was slow: all before the first has an effect."""
+    for character in text:
+        screen.app.post_message(events.Key(named_key(character), character))
+
+
+def test_what_is_typed_ahead_is_text_where_text_is_asked_for_and_no_command(root: Path) -> None:
+    Deck(root).run("run")
+    [(contract,)] = rows(root, "SELECT id FROM contracts")
+    first = snapshot(waiting=3, ended=1, running=True)
+    assert first.workspace is not None
+    own = replace(first.workspace, contract_id=contract)
+
+    async def look() -> None:
+        async with shown(root, replace(first, workspace=own)) as screen:
+            await screen.press("4")
+            await screen.wait_for("#1 OK")
+            type_at_once(screen, "/faXp")
+            await screen.wait_for("faXp")
+            await screen.press("escape")
+            type_at_once(screen, ":Xp")
+            await screen.wait_for("no command fits Xp")
+            assert screen.app.screen is not screen.app.main and screen.host.asked == []
+            assert "are dropped" not in screen.text()
 
     run(look())
 

@@ -57,7 +57,8 @@ async def _open(app: KerneldeckApp) -> None:
 def show_details(app: KerneldeckApp, subject: Subject) -> None:
     reader = app.main.history.reader
     if reader is None:
-        app.deck.say("detail: no runs are recorded yet")
+        runs = app.deck.showing.history.runs
+        app.deck.say(f"detail: {'the history is not read yet' if runs else 'no runs are recorded yet'}")
         return
     app.push_screen(DetailPage(subject, reader, app.paint, app.deck.showing.glyphs))
 

@@ -58,7 +58,7 @@ class FilterBar(Vertical):
         self.display = True
         self.input.value = words
         self.input.cursor_position = len(words)
-        self.input.focus()
+        self.screen.set_focus(self.input)  # at once: the next key is its already
         self._tell(words)
 
     def close(self) -> None:

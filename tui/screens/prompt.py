@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST = 8
 _NAME_WIDTH = 28
+_KEY_WIDTH = 10  # Shift+Tab
 
 
 def name_of(action: Action) -> str:
@@ -81,7 +82,7 @@ class Prompt(ModalScreen[None]):
         why = why_dimmed(action, self._app.deck.showing)
         role = "cursor" if number == self.chosen else "off" if why else "strong"
         told = f"not now: {why.partition(': ')[2]}" if why else action.doc
-        key = padded(self._app.keymap.shown(action.id), 6)
+        key = padded(self._app.keymap.shown(action.id), _KEY_WIDTH)
         return line_of((f" {key}", "key"), (padded(name_of(action), _NAME_WIDTH), role), (f" {told}", "dim"))
 
     def on_key(self, event: events.Key) -> None:
@@ -91,6 +92,8 @@ class Prompt(ModalScreen[None]):
             step = -1 if event.key == "up" else 1
             self.chosen = (self.chosen + step) % max(1, len(self.choices))
             self._show(self.input.value)
+        elif event.is_printable and event.character:
+            self.input.insert_text_at_cursor(event.character)  # typed ahead
         else:
             return
         event.stop()
