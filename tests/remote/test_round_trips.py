@@ -133,9 +133,14 @@ def test_a_file_whose_status_lies_is_read_while_its_trial_runs_which_then_runs_a
         async with wire(tmp_path, user, server, 200) as made:
             honest = made.said
             monkeypatch.setattr(local_tree._Read, "agrees_in_all", lambda *_: True)
-            (made.root / "other" / "7.txt").write_text("seven")
+            (made.root / "other" / "7.txt").write_text("other/8.txt" * 100)
             await made.trial(1)
             assert made.said != honest and made.proxy.round_trips == 2
+            (made.root / "other" / "7.txt").write_text(
+                "another length: asked for, and not to be had as believed"
+            )
+            await made.trial(1)
+            assert made.said != honest and made.proxy.round_trips > 2
             (made.root / "other" / "7.txt").unlink()
             (made.root / "other" / "7.txt").write_text("other/7.txt" * 100)
             await made.trial(1)

@@ -100,18 +100,23 @@ class SshTarget:
         """A trial of the files as they are, and what it left.
 
         Where there are many, those whose status says that nothing changed are read while the trial runs; if
-        one of them says otherwise, the trial was one of other files: it does not count, and runs again.
+        one of them says otherwise, the trial was one of other files: it does not count, and runs again. So
+        does one for which what was believed could not be sent.
         """
         believed: dict[str, str] | None = {} if self._layouts.many else None
         trial = self._trial(job, believed)
         begun = asyncio.Event()
         reading = asyncio.create_task(self._differing(believed or {}, begun))
+        collected: Collected | None = None
         try:
             collected = await self._collected(trial, job.output_dir, lambda _: begun.set())
+        except TargetFault as fault:
+            if fault.stage != "sync" or not believed:
+                raise
         finally:
             begun.set()
             differing = await reading
-        if differing:
+        if collected is None or differing:
             trial = self._trial(job)
             collected = await self._collected(trial, job.output_dir)
         return trial, collected
