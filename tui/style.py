@@ -14,6 +14,7 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .has-open { height: 1fr !important; }
 .open { height: 1fr; }
 .open .body { display: block; }
+ScrolledLines { scrollbar-size: 0 0; }
 #context, #health { padding: 0 0 0 1; }
 #drawer { display: none; }
 .columns #panes, .areas #panes { layout: horizontal; }

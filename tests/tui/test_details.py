@@ -35,6 +35,7 @@ from tui.details.view import DetailPage, DetailView
 from tui.glyphs import ASCII, UNICODE, Glyphs
 from tui.line import text_of, width_of
 from tui.paint import paint_of
+from tui.style import LAYOUT
 
 SIZES = [(80, 24), (150, 40)]
 
@@ -308,6 +309,8 @@ def test_plots_put_values_where_they_belong() -> None:
 
 
 class Harness(App[None]):
+    CSS = LAYOUT
+
     def __init__(self, told: Told) -> None:
         super().__init__()
         self.told = told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import median
 
+from core.measure.case_gate import CaseLine
 from core.measure.decision import Decision
 from core.measure.texts import exact_percent, noise_warning, percent, process_text, verdict_text
 from core.words import Scalar, Status
@@ -19,6 +20,7 @@ from tui.plain import padded, plain
 
 OUTPUT_LINES = 60
 _SHORT_ID = 12
+_LEAST_BAR = 4  # cells; a shorter one tells nothing
 _TIMES = (
     ("launch", ("launch_us", "median_us", "best_us")),
     ("kernel", ("kernel_us",)),
@@ -72,8 +74,9 @@ def _against(evidence: TrialEvidence, reader: HistoryReader) -> str:
         return "not comparable: it was measured under another contract"
     if row.change is None:
         return ""
-    word = "it is the best" if row.standing else words.change_word(row.change, reader.scope.lower_is_better)
-    return f"{words.signed_percent(row.change, 2)} in {row.mode} ({word}; one process, no verdict)"
+    word = words.change_word(row.change, reader.scope.lower_is_better)
+    told = "it is the best" if row.standing else f"{word}; one process, no verdict"
+    return f"{words.signed_percent(row.change, 2)} in {row.mode} ({told})"
 
 
 def _verdict(evidence: TrialEvidence, sheet: Sheet) -> Iterator[Line]:
@@ -98,14 +101,20 @@ def _case_gates(verdict: Decision, sheet: Sheet) -> Iterator[Line]:
     """Each case's gain as a bar to the better or the worse side."""
     widest = min(24, max((len(line.name) for line in verdict.cases), default=0))
     most = max((abs(line.gain) for line in verdict.cases), default=0.0) or 1.0
-    room = max(4, min(30, sheet.inner - widest - 34))
+    over = max((len(_gate(line)) for line in verdict.cases), default=0)
+    room = min(30, sheet.inner - widest - 19 - over)
     for line in verdict.cases:
         better = line.gain >= 0
         name = padded(plain(line.name), widest, ascii_glyphs=sheet.glyphs.ascii)
         gain = f"{exact_percent(line.gain):>8} {'better' if better else 'worse '}"
-        gate = f"  loses more than its gate of {percent(line.gate)}" if line.over else ""
-        drawn = padded(bar(abs(line.gain), most, room, sheet.glyphs), room)
-        yield line_of(f"  {name} ", (gain, "ok" if better else "warn"), f" {drawn}", (gate, "bad"))
+        drawn = padded(bar(abs(line.gain), most, room, sheet.glyphs), room) if room >= _LEAST_BAR else ""
+        yield line_of(
+            f"  {name} ", (gain, "ok" if better else "warn"), (f" {drawn}", "dim"), (_gate(line), "bad")
+        )
+
+
+def _gate(line: CaseLine) -> str:
+    return f"  loses more than its gate of {percent(line.gate)}" if line.over else ""
 
 
 def config_lines(overlay: Mapping[str, Scalar], best: Mapping[str, Scalar], sheet: Sheet) -> Iterator[Line]:
