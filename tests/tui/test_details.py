@@ -119,6 +119,11 @@ def test_samples_are_a_strip_with_their_median(told: Told) -> None:
     assert all("300 launches" in line and "█" in line for line in strips)
 
 
+def test_its_output_is_named_as_seen_from_the_workspace(told: Told) -> None:
+    text = told.text(TrialSubject(told.final.id))
+    assert f"  its output: .kerneldeck/outputs/{told.final.id}" in text
+
+
 def test_the_end_of_its_output_is_shown_as_it_is(told: Told) -> None:
     text = told.text(TrialSubject(told.final.id))
     assert "End of its stderr\n  first line\n  warning: [red]registers[/red] spilled" in text

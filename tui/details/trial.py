@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from statistics import median
 
 from core.measure.case_gate import CaseLine
@@ -36,7 +37,7 @@ def trial_lines(evidence: TrialEvidence, reader: HistoryReader, sheet: Sheet) ->
     yield from _verdict(evidence, sheet)
     yield from config_lines(evidence.record.overlay, reader.standing.overlay, sheet)
     yield from _cases(evidence, sheet)
-    yield from _output(evidence)
+    yield from _output(evidence, reader.store.place.workspace)
 
 
 def _title(evidence: TrialEvidence, scope: Scope) -> Line:
@@ -195,7 +196,7 @@ def strip_line(samples: Samples, sheet: Sheet, span: tuple[float, float] | None 
     )
 
 
-def _output(evidence: TrialEvidence) -> Iterator[Line]:
+def _output(evidence: TrialEvidence, workspace: Path) -> Iterator[Line]:
     for name, text in (("stderr", evidence.stderr), ("stdout", evidence.stdout)):
         if text is None or not text.strip():
             continue
@@ -203,5 +204,7 @@ def _output(evidence: TrialEvidence) -> Iterator[Line]:
         yield heading(f"End of its {name}")
         yield from foreign(text, OUTPUT_LINES)
     yield ()
-    gone = " (collected)" if evidence.stdout is None and evidence.stderr is None else ""
-    yield line_of(("  its output: ", "dim"), plain(evidence.output), (gone, "dim"))
+    folder, ended = evidence.output, evidence.record.status is not None
+    gone = " (collected)" if ended and evidence.stdout is None and evidence.stderr is None else ""
+    shown = folder.relative_to(workspace) if folder.is_relative_to(workspace) else folder
+    yield line_of(("  its output: ", "dim"), plain(shown), (gone, "dim"))
