@@ -1,6 +1,7 @@
 # make demo    sets up what it needs, then runs the main job on two shipped workspaces
 # make test    sets up, then runs every test
 # make check   format, lint, types, import contracts, tests
+# make screenshots  takes the pictures of docs/ and README.md anew, three minutes
 # make bench   prints figures of this machine; asserts nothing (make bench-tui: the app's alone, five minutes)
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
 
-.PHONY: demo test check lint bench bench-tui clean tools compiler
+.PHONY: demo test check lint bench bench-tui screenshots clean tools compiler
 
 demo: $(VENV)/base
 	@$(BIN)/python tests/demo/demo.py demo
@@ -29,6 +30,9 @@ bench: $(VENV)/dev compiler
 
 bench-tui: $(VENV)/dev compiler
 	@PYTHONPATH=. $(BIN)/python tests/bench/bench_tui.py
+
+screenshots: $(VENV)/dev compiler
+	@PYTHONPATH=. $(BIN)/python tests/screens/take.py
 
 $(VENV)/base: pyproject.toml | tools
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
