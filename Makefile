@@ -4,13 +4,14 @@
 # make bench   prints figures of this machine; asserts nothing
 # make bench-remote   the same of the SSH target, beside ssh and rsync: up to four minutes
 # make bench-tui      the same of the app: five minutes
+# make screenshots    takes the pictures of docs/ and README.md anew, three minutes
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEBIAN := install it on Debian or Ubuntu with: sudo apt-get install
 
-.PHONY: demo test check lint bench bench-remote bench-tui clean tools compiler
+.PHONY: demo test check lint bench bench-remote bench-tui screenshots clean tools compiler
 
 demo: $(VENV)/base
 	@$(BIN)/python tests/demo/demo.py demo
@@ -35,6 +36,9 @@ bench-tui: $(VENV)/dev compiler
 bench-remote: $(VENV)/base
 	@echo "this takes up to four minutes"
 	@$(BIN)/python -m tests.bench.remote
+
+screenshots: $(VENV)/dev compiler
+	@PYTHONPATH=. $(BIN)/python tests/screens/take.py
 
 $(VENV)/base: pyproject.toml | tools
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -14,6 +14,7 @@ Pane { height: 1; width: 1fr; background: ansi_default; }
 .has-open { height: 1fr !important; }
 .open { height: 1fr; }
 .open .body { display: block; }
+ScrolledLines { scrollbar-size: 0 0; }
 #context, #health { padding: 0 0 0 1; }
 #drawer { display: none; }
 .columns #panes, .areas #panes { layout: horizontal; }
@@ -52,6 +53,6 @@ Prompt Input { height: 1; border: none; padding: 0 1; background: ansi_default; 
 .ascii Prompt > Vertical { border-top: ascii ansi_bright_black; }
 FormScreen { background: ansi_default; layout: vertical; }
 FormScreen .edge { height: 1; width: 1fr; }
-FormScreen .told { height: auto; max-height: 6; width: 1fr; }
+FormScreen .told { height: auto; max-height: 8; width: 1fr; }
 FormScreen ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
 """

@@ -274,7 +274,8 @@ class HostClient:
         if asked is None or asked.answer.done():
             return
         if "receipt" in message:
-            asked.receipt.set_result(message["receipt"])
+            if not asked.receipt.done():  # whoever waited for it may have been interrupted
+                asked.receipt.set_result(message["receipt"])
             return
         del self._asked[message["re"]]
         self._tells.pop(message["re"], None)

@@ -59,7 +59,8 @@ class Pane:
         self.type("clear; " + shlex.join([*APP, *words]), "Enter")
 
     def text(self, colours: bool = False) -> str:
-        return self.tmux("capture-pane", "-p", *(["-e"] if colours else []))
+        """The screen; with its colours, also with the blanks at the ends of lines, which may have some."""
+        return self.tmux("capture-pane", "-p", *(["-e", "-N"] if colours else []))
 
     def wait_for(self, seen: str | Callable[[str], bool], what: str = "") -> str:
         """The screen once it shows the text, or is as `seen` says."""

@@ -35,6 +35,7 @@ from tui.details.view import DetailPage, DetailView
 from tui.glyphs import ASCII, UNICODE, Glyphs
 from tui.line import text_of, width_of
 from tui.paint import paint_of
+from tui.style import LAYOUT
 
 SIZES = [(80, 24), (150, 40)]
 
@@ -116,6 +117,11 @@ def test_samples_are_a_strip_with_their_median(told: Told) -> None:
     strips = [line for line in lines if "launch_us" in line]
     assert len(strips) == 2
     assert all("300 launches" in line and "█" in line for line in strips)
+
+
+def test_its_output_is_named_as_seen_from_the_workspace(told: Told) -> None:
+    text = told.text(TrialSubject(told.final.id))
+    assert f"  its output: .kerneldeck/outputs/{told.final.id}" in text
 
 
 def test_the_end_of_its_output_is_shown_as_it_is(told: Told) -> None:
@@ -308,6 +314,8 @@ def test_plots_put_values_where_they_belong() -> None:
 
 
 class Harness(App[None]):
+    CSS = LAYOUT
+
     def __init__(self, told: Told) -> None:
         super().__init__()
         self.told = told

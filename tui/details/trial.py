@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from statistics import median
 
+from core.measure.case_gate import CaseLine
 from core.measure.decision import Decision
 from core.measure.texts import exact_percent, noise_warning, percent, process_text, verdict_text
 from core.words import Scalar, Status
@@ -19,6 +21,7 @@ from tui.plain import padded, plain
 
 OUTPUT_LINES = 60
 _SHORT_ID = 12
+_LEAST_BAR = 4  # cells; a shorter one tells nothing
 _TIMES = (
     ("launch", ("launch_us", "median_us", "best_us")),
     ("kernel", ("kernel_us",)),
@@ -34,7 +37,7 @@ def trial_lines(evidence: TrialEvidence, reader: HistoryReader, sheet: Sheet) ->
     yield from _verdict(evidence, sheet)
     yield from config_lines(evidence.record.overlay, reader.standing.overlay, sheet)
     yield from _cases(evidence, sheet)
-    yield from _output(evidence)
+    yield from _output(evidence, reader.store.place.workspace)
 
 
 def _title(evidence: TrialEvidence, scope: Scope) -> Line:
@@ -72,8 +75,9 @@ def _against(evidence: TrialEvidence, reader: HistoryReader) -> str:
         return "not comparable: it was measured under another contract"
     if row.change is None:
         return ""
-    word = "it is the best" if row.standing else words.change_word(row.change, reader.scope.lower_is_better)
-    return f"{words.signed_percent(row.change, 2)} in {row.mode} ({word}; one process, no verdict)"
+    word = words.change_word(row.change, reader.scope.lower_is_better)
+    told = "it is the best" if row.standing else f"{word}; one process, no verdict"
+    return f"{words.signed_percent(row.change, 2)} in {row.mode} ({told})"
 
 
 def _verdict(evidence: TrialEvidence, sheet: Sheet) -> Iterator[Line]:
@@ -98,14 +102,20 @@ def _case_gates(verdict: Decision, sheet: Sheet) -> Iterator[Line]:
     """Each case's gain as a bar to the better or the worse side."""
     widest = min(24, max((len(line.name) for line in verdict.cases), default=0))
     most = max((abs(line.gain) for line in verdict.cases), default=0.0) or 1.0
-    room = max(4, min(30, sheet.inner - widest - 34))
+    over = max((len(_gate(line)) for line in verdict.cases), default=0)
+    room = min(30, sheet.inner - widest - 19 - over)
     for line in verdict.cases:
         better = line.gain >= 0
         name = padded(plain(line.name), widest, ascii_glyphs=sheet.glyphs.ascii)
         gain = f"{exact_percent(line.gain):>8} {'better' if better else 'worse '}"
-        gate = f"  loses more than its gate of {percent(line.gate)}" if line.over else ""
-        drawn = padded(bar(abs(line.gain), most, room, sheet.glyphs), room)
-        yield line_of(f"  {name} ", (gain, "ok" if better else "warn"), f" {drawn}", (gate, "bad"))
+        drawn = padded(bar(abs(line.gain), most, room, sheet.glyphs), room) if room >= _LEAST_BAR else ""
+        yield line_of(
+            f"  {name} ", (gain, "ok" if better else "warn"), (f" {drawn}", "dim"), (_gate(line), "bad")
+        )
+
+
+def _gate(line: CaseLine) -> str:
+    return f"  loses more than its gate of {percent(line.gate)}" if line.over else ""
 
 
 def config_lines(overlay: Mapping[str, Scalar], best: Mapping[str, Scalar], sheet: Sheet) -> Iterator[Line]:
@@ -186,7 +196,7 @@ def strip_line(samples: Samples, sheet: Sheet, span: tuple[float, float] | None 
     )
 
 
-def _output(evidence: TrialEvidence) -> Iterator[Line]:
+def _output(evidence: TrialEvidence, workspace: Path) -> Iterator[Line]:
     for name, text in (("stderr", evidence.stderr), ("stdout", evidence.stdout)):
         if text is None or not text.strip():
             continue
@@ -194,5 +204,7 @@ def _output(evidence: TrialEvidence) -> Iterator[Line]:
         yield heading(f"End of its {name}")
         yield from foreign(text, OUTPUT_LINES)
     yield ()
-    gone = " (collected)" if evidence.stdout is None and evidence.stderr is None else ""
-    yield line_of(("  its output: ", "dim"), plain(evidence.output), (gone, "dim"))
+    folder, ended = evidence.output, evidence.record.status is not None
+    gone = " (collected)" if ended and evidence.stdout is None and evidence.stderr is None else ""
+    shown = folder.relative_to(workspace) if folder.is_relative_to(workspace) else folder
+    yield line_of(("  its output: ", "dim"), plain(shown), (gone, "dim"))

@@ -6,7 +6,7 @@ from sessions.history import HistoryReader
 from tui.details.layout import Sheet
 from tui.details.subject import Subject, lines_of, title_of
 from tui.glyphs import UNICODE, Glyphs
-from tui.line import Lines
+from tui.line import Lines, cut
 from tui.paint import Paint
 from tui.panes.lines_view import ScrolledLines
 from tui.screens.pages import Page
@@ -37,7 +37,8 @@ class DetailView(ScrolledLines):
     def _made(self, width: int) -> Lines:
         if self.subject is None or not width:
             return ()
-        return lines_of(self.subject, self.reader, Sheet(width, self.size.height, self._glyphs))
+        lines = lines_of(self.subject, self.reader, Sheet(width, self.size.height, self._glyphs))
+        return tuple(cut(line, width, self._glyphs.ascii) for line in lines)
 
 
 class DetailPage(Page):
@@ -52,4 +53,5 @@ class DetailPage(Page):
         self._glyphs = glyphs
 
     def lines(self, width: int) -> Lines:
-        return lines_of(self.subject, self.reader, Sheet(width, self.app.size.height - 2, self._glyphs))
+        lines = lines_of(self.subject, self.reader, Sheet(width, self.app.size.height - 2, self._glyphs))
+        return tuple(cut(line, width, self._glyphs.ascii) for line in lines)

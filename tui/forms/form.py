@@ -37,7 +37,7 @@ class FormScreen(ModalScreen[Asked | None]):
     DEFAULT_CSS = """
     FormScreen { background: ansi_default; layout: vertical; }
     FormScreen .edge { height: 1; width: 1fr; }
-    FormScreen .told { height: auto; max-height: 6; width: 1fr; }
+    FormScreen .told { height: auto; max-height: 8; width: 1fr; }
     FormScreen ScrolledLines { height: 1fr; width: 1fr; scrollbar-size: 0 0; background: ansi_default; }
     """
     KEYS = "Enter start  Esc give up  arrows  space take or leave"

@@ -65,8 +65,9 @@ class OptionsForm(FormScreen):
         modes: Sequence[str],
         paint: Paint,
         glyphs: Glyphs = UNICODE,
+        title: str = "",
     ) -> None:
-        super().__init__(operation.doc, fields_of(operation, names, modes), paint, glyphs)
+        super().__init__(title or operation.doc, fields_of(operation, names, modes), paint, glyphs)
         self.operation = operation
 
     def asked(self) -> Asked | None:
@@ -83,9 +84,10 @@ class OptionsForm(FormScreen):
 
 def run_form(modes: Sequence[str], paint: Paint, glyphs: Glyphs = UNICODE) -> OptionsForm:
     """The options of `kerneldeck run`."""
-    return OptionsForm(RUN, RUN_OPTIONS, modes, paint, glyphs)
+    return OptionsForm(RUN, RUN_OPTIONS, modes, paint, glyphs, "Run what the workspace holds, once")
 
 
 def verify_form(modes: Sequence[str], paint: Paint, glyphs: Glyphs = UNICODE) -> OptionsForm:
     """The options of `kerneldeck verify`."""
-    return OptionsForm(VERIFY, VERIFY_OPTIONS, modes, paint, glyphs)
+    title = "Verify what the workspace holds: keep it, restore the best, or leave it"
+    return OptionsForm(VERIFY, VERIFY_OPTIONS, modes, paint, glyphs, title)

@@ -175,14 +175,13 @@ def _note(row: HistoryRow, look: Look) -> Cell:
     """Why it is bad, else in what its configuration differs from the best's."""
     if row.status is not Status.OK and row.reason:
         return row.reason, words.state_role(row.status)
-    return words.config_text(_distinct(row, look.standing)) or (
-        "the best" if row.standing else "as it was"
-    ), ""
+    return words.config_text(_distinct(row, look)) or ("the best" if row.standing else "as it was"), ""
 
 
-def _distinct(row: HistoryRow, standing: Standing) -> JsonObject:
-    if row.standing or not row.comparable:
-        return row.overlay
-    same = standing.overlay
-    differing = {name: value for name, value in row.overlay.items() if same.get(name) != value}
-    return differing or row.overlay
+def _distinct(row: HistoryRow, look: Look) -> JsonObject:
+    """First what surely differs; of a knob that the best's own sweep left alone nobody knows here."""
+    same, knobs = look.standing.overlay, look.scope.knobs
+    names = sorted(row.overlay, key=lambda one: (one not in same, knobs.index(one) if one in knobs else -1))
+    if not (row.standing or not row.comparable):
+        names = [name for name in names if same.get(name) != row.overlay[name]] or names
+    return {name: row.overlay[name] for name in names}

@@ -18,7 +18,7 @@ def status_line(showing: Showing, width: int) -> Line:
     name, device = plain(showing.target.name), fit(plain(showing.target.device), _LONGEST_NAME)
     named = line_of((name, "strong"))
     rest = [
-        Part(_link(showing), 4),
+        Part(_link(showing), 1 if showing.target.state == "lost" or not showing.live else 4),
         Part(_work(showing), 0),
         Part(_best(showing), 1),
         Part(_paused_by(showing.sweep), 5),

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from core.errors import KerneldeckError
-from tui.line import line_of
+from tui.line import line_of, wrapped
 from tui.lines.history import EMPTY
 from tui.panes.lines_view import LinesView
 from tui.showing import Showing
@@ -40,7 +40,7 @@ class HistoryBody(Vertical, can_focus=True):
         facts = showing.history
         if facts.fault or not facts.runs:
             told = (f"  {facts.fault}", "bad") if facts.fault else (f"  {EMPTY}", "dim")
-            self._empty.show((line_of(told),))
+            self._empty.show(wrapped([line_of(told)], self.size.width))
             return
         newest = (showing.snapshot.trial, showing.snapshot.ended[:1], showing.workspace)
         contract = showing.workspace.contract_id if showing.workspace else ""

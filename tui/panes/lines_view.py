@@ -74,6 +74,8 @@ class ScrolledLines(ScrollView, can_focus=True):
     def show(self, make: Callable[[int], Lines]) -> None:
         """Show what `make` gives for a width, now and after each change of size."""
         self._make = make
+        if not self.size.width:
+            return  # there will be a size, and lines for it
         before, self._lines = self._lines, make(self.size.width)
         if len(before) != len(self._lines) or self.virtual_size.width != self.size.width:
             self.virtual_size = Size(self.size.width, len(self._lines))

@@ -9,7 +9,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from core.workspace.config import Knob
-from tui.line import Line, Span, changed_cells, line_of
+from tui.line import Line, Span, changed_cells, line_of, wrapped
 from tui.lines.queue import NOTHING_YET, Columns, columns_of, queue_columns, queue_line
 from tui.paint import Paint
 from tui.panes.lines_view import strip_of
@@ -158,14 +158,14 @@ class QueueList(ScrollView, can_focus=True):
 
     def _line_at(self, y: int) -> Line:
         """The line at that row of the pane; the marker and the reverse of the cursor are part of it."""
+        if not len(self._rows):
+            told = wrapped([line_of((f"  {text}", "dim")) for text in NOTHING_YET], self.size.width, 5)
+            return told[y] if y < len(told) else ()
         if y == 0:
-            if not len(self._rows):
-                return line_of((f"  {NOTHING_YET[0]}", "dim"))
             return queue_columns(self._columns, self._showing.unit, self.size.width)
         number = y - 1 + self.scroll_offset.y
         if number >= len(self._rows):
-            more = NOTHING_YET[y : y + 1] if not len(self._rows) else ()
-            return line_of(*((f"  {text}", "dim") for text in more))
+            return ()
         line = self._line(number)
         if number != self._number:
             return line
