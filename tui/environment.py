@@ -41,6 +41,8 @@ def wants_ascii(environ: Mapping[str, str]) -> bool:
 
 def settle(environ: MutableMapping[str, str], depth: str) -> None:
     """Set what textual reads at its import; what the person has set already stays."""
+    for name in ("COLUMNS", "LINES"):
+        environ.pop(name, None)  # it would believe them, also after the terminal was resized
     environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     environ.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
     environ.setdefault("TEXTUAL_FPS", "15" if over_ssh(environ) else "30")

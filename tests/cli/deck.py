@@ -101,7 +101,8 @@ def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, st
     plain = {
         name: value
         for name, value in os.environ.items()
-        if name != "PYTHONPATH" and not name.startswith(("KERNELDECK_", "HARNESSGYM_", "COV_", "COLUMNS"))
+        if name != "PYTHONPATH"
+        and not name.startswith(("KERNELDECK_", "HARNESSGYM_", "COV_", "COLUMNS", "LINES"))
     }
     plain["XDG_CONFIG_HOME"] = "/nonexistent"  # nobody's described targets
     plain["KERNELDECK_HOST_IDLE_S"] = "0"  # a host leaves with its last client

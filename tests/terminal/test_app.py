@@ -65,7 +65,7 @@ def test_pausing_moving_cancelling_and_stopping_reach_the_sweep(deck: Deck, pane
 
 def test_resizing_changes_the_layout_and_keeps_what_is_selected(deck: Deck, pane: PaneMaker) -> None:
     deck.run("sweep", "config")
-    screen = pane(size=(150, 40))
+    screen = pane(size=(150, 40), COLUMNS="80", LINES="24")  # exported by some shells, and stale
     screen.start()
     shown = screen.wait_for(lambda text: "#10 " in text and "Trial #" in text)
     assert "objective" in shown and "against best" in shown  # all areas at once

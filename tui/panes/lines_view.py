@@ -74,11 +74,10 @@ class ScrolledLines(ScrollView, can_focus=True):
     def show(self, make: Callable[[int], Lines]) -> None:
         """Show what `make` gives for a width, now and after each change of size."""
         self._make = make
-        if not self.size.width:
-            return  # there will be a size, and lines for it
-        before, self._lines = self._lines, make(self.size.width)
-        if len(before) != len(self._lines) or self.virtual_size.width != self.size.width:
-            self.virtual_size = Size(self.size.width, len(self._lines))
+        width = self.size.width or self.app.size.width  # until it has its place, the whole screen's
+        before, self._lines = self._lines, make(width)
+        if len(before) != len(self._lines) or self.virtual_size.width != width:
+            self.virtual_size = Size(width, len(self._lines))
         top = self.scroll_offset.y
         for number in range(top, top + self.size.height):
             if before[number : number + 1] != self._lines[number : number + 1]:
