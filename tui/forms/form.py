@@ -86,7 +86,7 @@ class FormScreen(ModalScreen[Asked | None]):
     def show(self) -> None:
         """Show the fields as they are now."""
         self.body.show(self._lines)
-        told = wrapped(self.told_lines(), max(20, self.app.size.width - 1))[:6]
+        told = wrapped(self.told_lines(), max(20, self.app.size.width - 1))[:8]
         self.told.styles.height = len(told)
         self.told.show(told)
         self._keep_in_sight()
