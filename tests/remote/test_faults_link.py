@@ -256,7 +256,8 @@ def test_a_clock_that_is_a_day_off(ground: Ground, tmp_path: Path, days: int) ->
             jumped.touch()
             proxy.down = True
             proxy.cut()
-            await asyncio.to_thread(wait_until_gone, ground.server)
+            # Not the keeper of the trial, which is below the agent as long as that lives.
+            await asyncio.to_thread(wait_until, lambda: not agents(ground), "the agent's end")
             proxy.down = False
             await asyncio.to_thread(go.write_text, "go\n")
             done = await ended(process)
