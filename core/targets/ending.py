@@ -71,6 +71,10 @@ def _without_our_frame(error: BaseException) -> BaseException:
 
 
 def _quietly(step: Callable[[], object]) -> None:
+    """As in an interpreter's own ending, what one step raises keeps no later one from its turn.
+
+    How the trial ended is decided by then; there is nobody left to tell.
+    """
     try:
         step()
     except BaseException:

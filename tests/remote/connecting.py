@@ -23,6 +23,7 @@ from tests.remote.sshd import Server, User, descendants
 QUICK = Patience(connect_s=1.0, login_s=4.0, session_s=4.0, tries=2, first_wait_s=0.01, seed=1)
 HELLO = "exec python3 -I -S -u -c 'import sys;sys.stdout.write(chr(30)+\"hello\"+chr(10));sys.stdout.flush();sys.stdout.write(sys.stdin.read())'"  # noqa: E501
 MARKER = b"\x1ehello\n"
+SPOKEN = b"\xff\x00there"
 
 
 def fault_of(
@@ -88,14 +89,31 @@ async def started(connection: Connection, boot_line: str = HELLO) -> AgentChanne
 
 async def says_hello(connection: Connection) -> None:
     """Run a program over `connection` and see bytes go both ways."""
+    assert await _echoed(connection) == SPOKEN
+
+
+async def _echoed(connection: Connection) -> bytes:
+    """What a program over `connection` says when it is told SPOKEN."""
     channel = await started(connection)
-    channel.write(b"\xff\x00there")
+    channel.write(SPOKEN)
     channel.end_input()
     said = b""
     while piece := await channel.read(3):
         said += piece
     await channel.wait_closed()
-    assert said == b"\xff\x00there" and channel.exit_status == 0
+    assert channel.exit_status == 0
+    return said
+
+
+def heard(user: User, *, ask: AskHostKey | None = None, patience: Patience = QUICK) -> bytes:
+    """What comes back over a connection to `box` when SPOKEN is sent to a program there."""
+    said: list[bytes] = []
+
+    async def listen(connection: Connection) -> None:
+        said.append(await _echoed(connection))
+
+    connected(user, listen, ask=ask, patience=patience)
+    return b"".join(said)
 
 
 def answering(yes: bool, asked: list[HostKeyQuestion]) -> AskHostKey:

@@ -12,7 +12,15 @@ import pytest
 
 from core.targets.ssh.host_keys import HostKeyQuestion
 from tests.remote.conftest import Serve
-from tests.remote.connecting import answering, connected, fault_of, says_hello, wait_until_gone
+from tests.remote.connecting import (
+    SPOKEN,
+    answering,
+    connected,
+    fault_of,
+    heard,
+    says_hello,
+    wait_until_gone,
+)
 from tests.remote.sshd import Server, User, make_key
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -36,12 +44,12 @@ def test_a_person_who_says_yes_is_asked_once(user: User, serve: Serve, keys: Pat
     user.writes("box", server.port)
     user.known_hosts.write_text("# no newline at the end")
     asked: list[HostKeyQuestion] = []
-    connected(user, says_hello, ask=answering(True, asked))
+    assert heard(user, ask=answering(True, asked)) == SPOKEN
     (question,) = asked
     assert (question.target, question.hop, question.algorithm) == ("box", "box", "ssh-ed25519")
     assert FINGERPRINT.fullmatch(question.fingerprint) and question.kept_in == user.known_hosts
     assert user.known_hosts.read_text() == f"# no newline at the end\n{server.known_hosts_line}"
-    connected(user, says_hello, ask=answering(False, asked))
+    assert heard(user, ask=answering(False, asked)) == SPOKEN
     assert len(asked) == 1
 
 
@@ -57,7 +65,7 @@ def test_a_first_known_hosts_file_is_made_for_the_user_alone(user: User, serve: 
     server = serve()
     user.known_hosts = user.folder / "new" / "known_hosts"
     user.writes("box", server.port)
-    connected(user, says_hello, ask=answering(True, []))
+    assert heard(user, ask=answering(True, [])) == SPOKEN
     assert user.known_hosts.read_text() == server.known_hosts_line
     assert user.known_hosts.stat().st_mode & 0o777 == 0o600
     assert user.known_hosts.parent.stat().st_mode & 0o777 == 0o700
@@ -112,7 +120,7 @@ def test_a_key_alias_is_the_name_that_counts(user: User, serve: Serve) -> None:
     server = serve()
     user.known_hosts.write_text(server.known_hosts_line.replace(f"[127.0.0.1]:{server.port}", "the-box"))
     user.writes("box", server.port, "HostKeyAlias the-box")
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_checking_cannot_be_switched_off(user: User, serve: Serve) -> None:
@@ -149,7 +157,7 @@ def test_a_host_certificate_of_a_known_authority(user: User, certified: tuple[Se
     server, authority = certified
     user.known_hosts.write_text(f"@cert-authority [127.0.0.1]:* {authority}\n")
     user.writes("box", server.port)
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_a_certificate_of_nobody_known_leaves_the_question_about_the_key(
@@ -158,7 +166,7 @@ def test_a_certificate_of_nobody_known_leaves_the_question_about_the_key(
     server, _ = certified
     user.writes("box", server.port)
     asked: list[HostKeyQuestion] = []
-    connected(user, says_hello, ask=answering(True, asked))
+    assert heard(user, ask=answering(True, asked)) == SPOKEN
     assert len(asked) == 1 and user.known_hosts.read_text() == server.known_hosts_line
 
 
@@ -176,7 +184,7 @@ def test_a_line_that_cannot_be_read_trusts_nothing_and_breaks_nothing(user: User
     server = serve()
     user.known_hosts.write_text(f"nonsense\n|1|x|y ssh-ed25519 AAAA\n\xff\n{server.known_hosts_line}")
     user.writes("box", server.port)
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_a_named_known_hosts_file_that_is_missing(user: User, serve: Serve) -> None:

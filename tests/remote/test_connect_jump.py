@@ -11,7 +11,16 @@ import pytest
 from core.targets.ssh.host_keys import HostKeyQuestion
 from core.targets.ssh.patience import Patience
 from tests.remote.conftest import Serve
-from tests.remote.connecting import QUICK, answering, connected, fault_of, says_hello, wait_until_gone
+from tests.remote.connecting import (
+    QUICK,
+    SPOKEN,
+    answering,
+    connected,
+    fault_of,
+    heard,
+    says_hello,
+    wait_until_gone,
+)
 from tests.remote.sshd import Server, User, descendants
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -131,7 +140,7 @@ def test_each_unknown_hop_is_a_question_of_its_own(user: User, pair: Pair) -> No
     user.writes("gate", pair.jump.port)
     user.writes("box", pair.far.port, "ProxyJump gate")
     asked: list[HostKeyQuestion] = []
-    connected(user, says_hello, ask=answering(True, asked))
+    assert heard(user, ask=answering(True, asked)) == SPOKEN
     assert [(question.target, question.hop) for question in asked] == [("box", "gate"), ("box", "box")]
     assert user.known_hosts.read_text() == pair.jump.known_hosts_line + pair.far.known_hosts_line
 
@@ -172,7 +181,7 @@ def test_a_proxy_command_is_a_way_in_too(user: User, serve: Serve) -> None:
         "while piece := s.recv(65536): os.write(1, piece)\n"
     )
     user.writes("box", server.port, f"ProxyCommand python3 {script} %p")
-    connected(user, says_hello, patience=QUICK)
+    assert heard(user, patience=QUICK) == SPOKEN
     wait_until_gone(server)
 
 

@@ -17,7 +17,14 @@ from core.targets.ssh.address import parse_address
 from core.targets.ssh.connect import Connections
 from core.targets.ssh.faults import SshFault
 from tests.remote.conftest import Serve
-from tests.remote.connecting import QUICK, connected, fault_of, says_hello, wait_until_gone
+from tests.remote.connecting import (
+    QUICK,
+    SPOKEN,
+    fault_of,
+    heard,
+    says_hello,
+    wait_until_gone,
+)
 from tests.remote.far import far_of
 from tests.remote.sshd import Server, User, make_key
 
@@ -96,7 +103,7 @@ def test_a_locked_key_that_the_agent_holds(
         check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     user.writes("box", server.port, key=tmp_path / "mine")
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_a_server_that_would_take_a_password_says_so(user: User, serve: Serve, keys: Path) -> None:
@@ -160,7 +167,7 @@ def test_a_described_key_file_that_is_missing(user: User, server: Server, tmp_pa
 
 def test_one_missing_key_file_among_others_is_passed_over(user: User, server: Server, tmp_path: Path) -> None:
     user.writes("box", server.port, f"IdentityFile {tmp_path / 'not_there'}")
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_too_many_keys(user: User, server: Server, keys: Path, agent: Path, tmp_path: Path) -> None:
@@ -182,7 +189,7 @@ def test_only_the_named_key_is_offered_from_a_full_agent(
     public = tmp_path / "named.pub"
     public.write_text((keys / "user.pub").read_text())
     user.writes("box", server.port, key=tmp_path / "named")
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_the_agent_that_the_configuration_names(
@@ -194,7 +201,7 @@ def test_the_agent_that_the_configuration_names(
         f"Host box\n HostName 127.0.0.1\n Port {server.port}\n UserKnownHostsFile {user.known_hosts}\n"
         f" IdentityAgent {agent}\n"
     )
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 def test_nothing_is_forwarded(user: User, serve: Serve, keys: Path, agent: Path) -> None:
@@ -204,7 +211,7 @@ def test_nothing_is_forwarded(user: User, serve: Serve, keys: Path, agent: Path)
         "box", server.port, "ForwardAgent yes", "ForwardX11Trusted yes", "RequestTTY force",
         "RemoteCommand echo no", f"LocalForward {server.port + 1} 127.0.0.1:1",
     )  # fmt: skip
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
     wait_until_gone(server)
     log = server.log.read_text()
     for request in ("auth-agent-req", "x11-req", "pty-req", "tcpip-forward"):

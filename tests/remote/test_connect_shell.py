@@ -13,7 +13,16 @@ import pytest
 from core.targets.ssh.connection import Connection
 from core.targets.ssh.faults import SshFault
 from tests.remote.conftest import Serve
-from tests.remote.connecting import HELLO, MARKER, connected, says_hello, shareable, started, wait_until_gone
+from tests.remote.connecting import (
+    HELLO,
+    MARKER,
+    SPOKEN,
+    connected,
+    heard,
+    shareable,
+    started,
+    wait_until_gone,
+)
 from tests.remote.sshd import Server, User
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
@@ -50,14 +59,14 @@ def test_noise_before_the_program_is_passed_over(user: User, serve: Serve, tmp_p
     (tmp_path / "banner").write_text("Only for members of the lab.\n")
     noise = wrapper(tmp_path, "echo Welcome; echo oops >&2", "head -c 300000 /dev/zero", "printf '\\036hel'")
     server = ready(user, serve(noise, f"Banner {tmp_path / 'banner'}"))
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
     wait_until_gone(server)
 
 
 def test_a_server_without_file_transfer_is_good_enough(user: User, serve: Serve) -> None:
     server = ready(user, serve("AllowTcpForwarding no", "AllowStreamLocalForwarding no", "PermitTTY no"))
     assert "Subsystem" not in (server.home.parent / "sshd_config").read_text()
-    connected(user, says_hello)
+    assert heard(user) == SPOKEN
 
 
 @pytest.mark.parametrize("command", ["/bin/false", "/usr/sbin/nologin"])

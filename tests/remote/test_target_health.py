@@ -188,7 +188,8 @@ def test_ways_in_that_are_closed_are_told_by_their_stage(
 def test_a_silent_peer_is_given_up_in_time(tmp_path: Path, user: User) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         far = far_of(tmp_path, user, None, silent.getsockname()[1])
-        failed(far.deck.json("health", "--timeout", "1", env=far.env, code=3), "connect", "ssh")
+        health = far.deck.json("health", "--timeout", "1", env=far.env, code=3)
+        assert "within 1 s" in failed(health, "connect", "ssh")["sentence"]
 
 
 def test_arguments_of_those_who_come_from_elsewhere(tmp_path: Path, user: User, closed_port: int) -> None:

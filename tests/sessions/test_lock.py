@@ -74,17 +74,17 @@ def test_a_second_command_is_told_who_holds_it(place: StatePlace, holding: Popen
 
 def test_the_workspace_is_free_when_the_command_ended(place: StatePlace, holding: Popen[str]) -> None:
     let_go(holding)
-    with hold(place, "kerneldeck run"):
-        pass
-    with hold(place, "kerneldeck run"):
-        pass
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_the_workspace_is_free_when_the_command_was_killed(place: StatePlace, holding: Popen[str]) -> None:
     holding.kill()
     holding.wait()
-    with hold(place, "kerneldeck run"):
-        pass
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_a_killed_command_that_nobody_waited_for_holds_nothing(
@@ -92,8 +92,8 @@ def test_a_killed_command_that_nobody_waited_for_holds_nothing(
 ) -> None:
     holding.kill()
     os.waitid(os.P_PID, holding.pid, os.WEXITED | os.WNOWAIT)
-    with hold(place, "kerneldeck run"):
-        pass
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_a_waiting_command_goes_on_as_soon_as_it_is_free(
@@ -124,8 +124,8 @@ def test_one_process_cannot_hold_it_twice(place: StatePlace) -> None:
 def test_an_exception_frees_it(place: StatePlace) -> None:
     with pytest.raises(KeyError), hold(place, "kerneldeck run"):
         raise KeyError
-    with hold(place, "kerneldeck run"):
-        pass
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_a_child_that_outlives_its_command_holds_nothing(
@@ -134,8 +134,8 @@ def test_a_child_that_outlives_its_command_holds_nothing(
     with hold(place, "kerneldeck run"):
         child = start_python("import sys; print('here', flush=True); sys.stdin.readline()")
         assert child.stdout and child.stdout.readline() == "here\n"
-    with hold(place, "kerneldeck run"):
-        pass
+    with hold(place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_who_holds_it_can_be_looked_up(root: Path, start_python: StartPython) -> None:
@@ -212,8 +212,8 @@ def test_a_row_of_a_process_that_is_gone_is_taken_over(
 ) -> None:
     create(network_place)
     row_of(network_place, replace(here, **changes))  # type: ignore[arg-type]
-    with hold(network_place, "kerneldeck run"):
-        pass
+    with hold(network_place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 @pytest.mark.parametrize("changes", [{"host": "node17"}, {"machine": "another with the same name"}])
@@ -229,8 +229,8 @@ def test_a_row_of_another_machine_is_never_taken_over(
     assert "`kerneldeck unlock`" in caught.value.hint
     assert release_foreign(network_place) == other
     assert release_foreign(network_place) is None
-    with hold(network_place, "kerneldeck run"):
-        pass
+    with hold(network_place, "kerneldeck run") as holder:
+        assert holder.pid == os.getpid()
 
 
 def test_a_command_of_this_machine_that_runs_cannot_be_unlocked(network_place: StatePlace) -> None:
