@@ -57,12 +57,12 @@ protected = ["benchmark.sh", "verifier.sh"]
 
 [modes.dev]
 benchmark = ["./benchmark.sh", "dev"]
-timeout_s = 10
+timeout_s = 60
 
 [modes.final]
 benchmark = ["./benchmark.sh", "final"]
 verifier = ["./verifier.sh", "final"]
-timeout_s = 10
+timeout_s = 60
 """
 CONFIG_TOML = (
     TOML.replace('mutable = ["kernel.sh"]', 'mutable = ["kernel.sh", "config.json"]')

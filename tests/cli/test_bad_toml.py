@@ -26,7 +26,7 @@ def constrained(text: str) -> str:
         (UNIT, 'decide = "x"', "toml:6: objective.decide: there is no mode 'x'\n  modes: dev, final"),
         (MUTABLE, 'mutable = ["../x"]', "toml:10: files.mutable: '../x' leaves the workspace"),
         (MUTABLE, 'mutable = ["kernel.sh"]', "config.json is not mutable"),
-        ("timeout_s = 10", "timeout_s = inf", "modes.dev.timeout_s: inf is not a finite number"),
+        ("timeout_s = 60", "timeout_s = inf", "modes.dev.timeout_s: inf is not a finite number"),
         ('benchmark = ["./benchmark.sh", "dev"]', "", "modes.dev: has no benchmark command"),
         ("[modes.dev]", "[modes.dev]\nbenchmrk = []", "did you mean benchmark?"),
         (BLOCK, "block = []", "knobs.block: has no list of values"),

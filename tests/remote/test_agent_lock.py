@@ -154,11 +154,19 @@ def test_locks_lie_in_a_folder_of_ours_alone(tmp_path: Path) -> None:
 
 def test_a_keeper_that_was_stopped_loses_the_lock_when_its_time_is_over(tmp_path: Path) -> None:
     """Not before: the next agent leaves it alone, and the one after that time kills it."""
+    # Behind a gate: a keeper that is stopped before it said that the trial runs would say it to nobody.
+    stops = 'read go < "$GATE"; kill -STOP $PPID; echo > "$STOPPED"; sleep 600'
 
     async def main() -> None:
         async with agent(tmp_path / "s") as there, agent(tmp_path / "s") as other:
-            trial = there.trial("sh", "-c", "kill -STOP $PPID; sleep 600", wall_s=5.0, lock=ALICE)
+            gate, stopped = tmp_path / "gate", tmp_path / "stopped"
+            os.mkfifo(gate)
+            os.mkfifo(stopped)
+            env = {"GATE": str(gate), "STOPPED": str(stopped)}
+            trial = there.trial("sh", "-c", stops, wall_s=60.0, lock=ALICE, env=env)
             task = await begun(there, trial, tmp_path / "1")
+            await asyncio.to_thread(open_gate, gate)
+            await asyncio.to_thread(stopped.read_text)
             assert other.greeting.swept == ()
             about = there.scratch / "trials" / trial.id / "about.json"
             told = json.loads(about.read_text())

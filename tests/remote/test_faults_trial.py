@@ -186,7 +186,7 @@ def test_the_folder_of_a_trial_is_the_one_of_a_trial_here(ground: Ground, tmp_pa
     (root / "tool").chmod(0o644)
     far.deck.write("sub/deep/-x \n.txt", "in a Folder")
     far.deck.write("sub/another", "one more")
-    assert "caf" not in same_there(far, listed, "another")
+    assert "/caf" not in same_there(far, listed, "another")
     check_nothing_left(far)
 
 

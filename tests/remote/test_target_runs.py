@@ -159,7 +159,7 @@ def test_a_local_run_loads_no_ssh_library(deck: Deck) -> None:
 def test_a_modes_limit_on_cpu_time_is_kept_here_and_there(tmp_path: Path, user: User, serve: Serve) -> None:
     far = far_of(tmp_path, user, serve())
     toml = far.deck.root / "kerneldeck.toml"
-    toml.write_text(toml.read_text().replace("timeout_s = 10", "timeout_s = 60\ncpu_s = 1"))
+    toml.write_text(toml.read_text().replace("timeout_s = 60", "timeout_s = 60\ncpu_s = 1"))
     far.deck.kernel("while :; do :; done")
     for target in ("local", "gpu"):
         late = far.deck.json("run", "--target", target, env=far.env, code=4)
