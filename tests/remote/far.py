@@ -44,11 +44,15 @@ class Far:
         path.write_text("\n".join(["[targets.gpu]", *lines, ""]))
 
     async def start(self, *words: str, change: str = "") -> asyncio.subprocess.Process:
-        """A command, in a process group of its own; `change` is Python that runs in it before."""
-        program = f"import sys\n{change}\nfrom kerneldeck.cli import run\nsys.exit(run(sys.argv[1:]))"
-        begin = ["-c", program] if change else ["-m", "kerneldeck"]
+        """A command, in a process group of its own; `change` is Python that runs first in it and its host."""
+        env = environment(self.env)
+        if change:
+            folder = self.user.folder / "changed"
+            folder.mkdir()
+            (folder / "sitecustomize.py").write_text(change)
+            env["PYTHONPATH"] = str(folder)
         return await asyncio.create_subprocess_exec(
-            sys.executable, *begin, *words, cwd=self.deck.root, env=environment(self.env),
+            sys.executable, "-m", "kerneldeck", *words, cwd=self.deck.root, env=env,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
