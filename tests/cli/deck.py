@@ -155,6 +155,13 @@ class Deck:
     def kernel(self, snippet: str) -> None:
         self.write("kernel.sh", snippet + "\n")
 
+    def bounded(self, timeout_s: float) -> None:
+        """Let no trial run for longer."""
+        self.write(
+            "kerneldeck.toml",
+            self.read("kerneldeck.toml").replace("timeout_s = 60", f"timeout_s = {timeout_s}"),
+        )
+
     def config(self, **values: object) -> None:
         self.write("config.json", json.dumps(values) + "\n")
 

@@ -79,7 +79,7 @@ def test_a_wrong_result_is_restored_at_once(standing: Deck, snippet: str, status
 def test_a_crash_or_timeout_is_restored_when_it_happens_twice(
     standing: Deck, snippet: str, status: str
 ) -> None:
-    standing.write("kerneldeck.toml", standing.read("kerneldeck.toml").replace("= 10", "= 0.5"))
+    standing.bounded(0.5)
     standing.kernel(snippet)
     answer = standing.json("verify", code=1)
     assert answer["outcome"] == "restored", answer["reason"]
@@ -146,6 +146,6 @@ def test_a_restored_best_that_fails_is_not_called_verified(standing: Deck) -> No
 
 
 def test_a_timeout_without_a_best_ends_with_the_code_of_one(deck: Deck) -> None:
-    deck.write("kerneldeck.toml", deck.read("kerneldeck.toml").replace("= 10", "= 0.3"))
+    deck.bounded(0.3)
     deck.kernel("sleep 60")
     assert deck.json("verify", code=4)["outcome"] == "failed"

@@ -23,7 +23,7 @@ from tests.cli.deck import Deck
     ],
 )
 def test_the_exit_code_of_a_run_tells_its_status(deck: Deck, snippet: str, status: str, code: int) -> None:
-    deck.write("kerneldeck.toml", deck.read("kerneldeck.toml").replace("timeout_s = 60", "timeout_s = 2"))
+    deck.bounded(2)
     deck.kernel(snippet)
     before = deck.files()
     done = deck.run("run", code=code)
