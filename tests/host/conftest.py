@@ -29,7 +29,7 @@ def as_a_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def patient(deck: Deck) -> Deck:
     """Its trials may wait for what a test does meanwhile."""
-    deck.write("kerneldeck.toml", deck.read("kerneldeck.toml").replace("timeout_s = 10", "timeout_s = 120"))
+    deck.bounded(120)
     return deck
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.deck import Done, wait_until
+from tests.host.hosting import host_pid
 from tests.remote.agents import run
 from tests.remote.connecting import wait_until_gone
 from tests.remote.far import (
@@ -287,7 +288,7 @@ def skewed_python(folder: Path, days: int, jumped: Path) -> Path:
     return path
 
 
-def test_a_client_that_is_killed_in_mid_run(ground: Ground, tmp_path: Path) -> None:
+def test_a_command_and_its_host_that_are_killed_in_mid_run(ground: Ground, tmp_path: Path) -> None:
     """The lease ends the trial; the next command cancels it in the history and goes on as if it never was."""
 
     async def main() -> None:
@@ -300,6 +301,7 @@ def test_a_client_that_is_killed_in_mid_run(ground: Ground, tmp_path: Path) -> N
         (home,) = (far.scratch / "trials").iterdir()
         mine = processes_of(home)
         assert len(mine) > 1
+        os.kill(host_pid(far.deck.root), signal.SIGKILL)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in mine), "the end of the trial")

@@ -34,7 +34,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[di
 @pytest.fixture
 def deck(tmp_path: Path, surroundings: dict[str, str]) -> Iterator[Deck]:
     made = configured(tmp_path / "knobs")
-    made.write("kerneldeck.toml", made.read("kerneldeck.toml").replace("timeout_s = 10", "timeout_s = 120"))
+    made.bounded(120)
     yield made
     end_host(made.root)
 
