@@ -43,6 +43,9 @@ REQUESTS: list[object] = [
     {"do": "call"}, {"do": "call", "id": "1"}, {"do": "sing", "id": 1}, {"id": 1}, {"do": "cancel", "id": 1},
     CALL | {"operation": 7}, CALL | {"arguments": []}, CALL | {"cwd": None},
     CALL | {"environment": {"A=": "x"}}, CALL | {"environment": {"A": 1}}, b"}{\n",
+    CALL | {"environment": {"A": "\ud800"}}, CALL | {"cwd": "/\0"}, CALL | {"cwd": "/\ud800"},
+    CALL | {"wait_s": 10**400}, CALL | {"wait_s": float("nan")}, CALL | {"wait_s": []},
+    {"do": "reply", "id": 1, "number": []},
 ]  # fmt: skip
 
 
@@ -68,6 +71,7 @@ def test_garbage_ends_its_sender_alone(deck: Deck) -> None:
 
     asyncio.run(beside())
     assert host_pid(deck.root) == pid
+    assert socket_of(deck.root).with_suffix(".log").read_text() == "", "and no trace of a fault"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
