@@ -12,8 +12,8 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,11 +136,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     mine = descendants(process.pid)
     process.terminate()
     process.wait()
-    for pid in mine:
-        try:
+    kill_all(mine)
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """SIGKILL to each that still lives: one's end may end another first."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def free_port() -> int:

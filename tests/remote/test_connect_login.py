@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import socket
@@ -26,7 +25,7 @@ from tests.remote.connecting import (
     wait_until_gone,
 )
 from tests.remote.far import far_of
-from tests.remote.sshd import Server, User, make_key
+from tests.remote.sshd import Server, User, kill_all, make_key
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
@@ -247,8 +246,7 @@ def test_one_connection_serves_a_session_and_a_lost_one_is_replaced(user: User, 
         connections = Connections(patience=QUICK, config_path=user.config)
         first, second = await asyncio.gather(connections.get(box), connections.get(box))
         assert first is second is await connections.get(box)
-        for pid in server.children():
-            os.kill(pid, signal.SIGKILL)
+        kill_all(server.children())
         fault = await first.wait_lost()
         assert (fault.stage, fault.sentence) == ("lost", "box: the connection was lost")
         third = await connections.get(box)

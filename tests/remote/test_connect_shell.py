@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from tests.remote.connecting import (
     started,
     wait_until_gone,
 )
-from tests.remote.sshd import Server, User
+from tests.remote.sshd import Server, User, kill_all
 
 pytestmark = pytest.mark.usefixtures("nothing_stays_open")
 
@@ -185,7 +184,5 @@ def test_writing_to_a_program_that_does_not_read_waits(user: User, serve: Serve)
         channel.write(b"nobody hears this")
 
     connected(user, use)
-    for pid in server.children():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill_all(server.children())
     wait_until_gone(server)

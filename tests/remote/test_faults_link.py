@@ -31,7 +31,7 @@ from tests.remote.far import (
     waiting_kernel,
 )
 from tests.remote.proxy import Proxy, proxying
-from tests.remote.sshd import descendants
+from tests.remote.sshd import descendants, kill_all
 from tests.remote.test_target_links import cmdline
 
 SHORT_LEASE = (
@@ -230,8 +230,7 @@ async def to_its_end(far: Far, change: str) -> Done:
 
 def restart(ground: Ground, far: Far) -> None:
     (home,) = (far.scratch / "trials").iterdir()
-    for pid in {*processes_of(home), *descendants(ground.server.pid)}:
-        os.kill(pid, signal.SIGKILL)
+    kill_all({*processes_of(home), *descendants(ground.server.pid)})
     wait_until_gone(ground.server)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for file in (home / "about.json", far.scratch / "boot"):
