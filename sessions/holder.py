@@ -30,6 +30,7 @@ class Holder:
     boot: str
     started: str
     socket: str = ""  # where it can be asked, when it is a host
+    lock: str = ""  # which file it locked, where it locked one
 
     @classmethod
     def here(cls, command: str, clock: Callable[[], float] = time.time, socket: str = "") -> Holder:

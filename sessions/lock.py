@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,9 +46,14 @@ def hold(place: StatePlace, command: str, wait_s: float = 0.0, socket: str = "")
 
 
 def holder_of(place: StatePlace) -> Holder | None:
-    """Who holds the workspace, as far as the lock tells; creates nothing."""
+    """Who holds the workspace, as far as the lock tells; creates nothing.
+
+    In a copy of a workspace the lock's text is about the original: nobody holds the copy by it.
+    """
     with suppress(OSError, StorageFault, Busy):
         holder = Holder.from_text(_row(place) if place.network else place.lock.read_text())
+        if holder and holder.lock and holder.lock != _file_mark(place.lock.stat()):
+            return None
         return None if holder and holder.same_machine(Holder.here("")) and holder.is_gone() else holder
     return None
 
@@ -111,9 +117,15 @@ def _lock_file(place: StatePlace, me: Holder) -> int | None:
         return _lock_file(place, me)
     # The text only serves the others' message: a full disk must not keep us from the lock.
     with suppress(OSError):
+        told = replace(me, lock=_file_mark(os.fstat(handle)))
         os.ftruncate(handle, 0)
-        os.pwrite(handle, me.to_text().encode(), 0)
+        os.pwrite(handle, told.to_text().encode(), 0)
     return handle
+
+
+def _file_mark(found: os.stat_result) -> str:
+    """What tells a file from its copies."""
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _stands(path: Path, handle: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +63,10 @@ async def reach(
     pause_s = _FIRST_PAUSE_S
     for number in range(1 << 30):
         reached = await _greeted(_listening(place, here), hello)
-        if reached is not None:
+        if reached is not None and _serves(reached.welcome, place):
             return reached
+        if reached is not None:
+            reached.writer.close()
         if not may_start:
             raise HostFault("no host runs for this workspace", "the next command that works starts one")
         try:
@@ -87,6 +90,13 @@ def _listening(place: StatePlace, here: SocketPlace) -> Path:
         return here.socket
     holder = holder_of(place)
     return Path(holder.socket) if holder and holder.socket else here.socket
+
+
+def _serves(welcome: Welcome, place: StatePlace) -> bool:
+    """Not where the workspace was moved from under its host, or is a copy of the host's."""
+    with suppress(OSError):
+        return Path(welcome.root).samefile(place.workspace)
+    return False
 
 
 async def _greeted(socket: Path, hello: Hello) -> Reached | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -41,12 +43,42 @@ def value_of(message: JsonObject, name: str, kind: type[T]) -> T:
     return value
 
 
+def number_of(message: JsonObject, name: str) -> float | None:
+    """None where nothing is said."""
+    value = message.get(name)
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise WireFault(f"{name} is no number") from None
+    if math.isnan(number):
+        raise WireFault(f"{name} is no number")
+    return number
+
+
+def folder_of(message: JsonObject, name: str) -> str:
+    """A path that the system can be asked about."""
+    value = value_of(message, name, str)
+    if not _is_system_text(value):
+        raise WireFault(f"{name} is no path")
+    return value
+
+
 def environment_of(message: JsonObject) -> Mapping[str, str]:
     found = value_of(message, "environment", dict)
     for name, value in found.items():
-        if not name or "=" in name or "\0" in name or not isinstance(value, str) or "\0" in value:
+        if not name or "=" in name or not _is_system_text(name) or not _is_system_text(value):
             raise WireFault("no environment")
     return found
+
+
+def _is_system_text(value: object) -> bool:
+    """Whether it is a text that can be a name or a variable of this system."""
+    try:
+        return isinstance(value, str) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def operation_of(message: JsonObject) -> Operation:

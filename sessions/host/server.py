@@ -24,12 +24,12 @@ from sessions.host.control import command_of
 from sessions.host.desk import Desk, Job
 from sessions.host.event_log import EventLog
 from sessions.host.events import ClientCame, ClientLeft, HostLeaves
+from sessions.host.footing import Listener, StateFolder
 from sessions.host.looking import Looker
 from sessions.host.machines import Machines
 from sessions.host.resuming import jobs_to_resume, keep_sweeps
 from sessions.host.snapshot import ENDED_KEPT, Snapshot
 from sessions.host.visitor import Visitor
-from sessions.host.wire import MOST_FROM_CLIENT_BYTES
 from sessions.session import Caller, Held
 from sessions.where import place_of, remembered
 
@@ -56,6 +56,7 @@ class Host:
         self._numbers, self._receipts = itertools.count(1), itertools.count(1)
         self._machines = Machines(self.log)
         self._looker = Looker(held)
+        self._state = StateFolder(held.place)
         self._mailboxes: dict[int, Mailbox] = {}
         self._left = asyncio.Event()
         self._idle: asyncio.TimerHandle | None = None
@@ -64,17 +65,16 @@ class Host:
 
     async def run(self, socket: Path, ready: Callable[[], None]) -> None:
         """Serve at `socket` until it is time to leave; `ready` is called once it listens."""
-        umask = os.umask(0o177)
-        try:
-            server = await asyncio.start_unix_server(self._visit, str(socket), limit=MOST_FROM_CLIENT_BYTES)
-        finally:
-            os.umask(umask)
+        listener = Listener(socket, self._visit)
+        await listener.open()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.leave, "it was stopped")
         for job in jobs_to_resume(self.held.store, self.receipt):
             self.desk.take(job, None)
         ready()
-        tasks = [asyncio.create_task(one) for one in (self.desk.run(), self._watch(), self._left.wait())]
+        tasks = [
+            asyncio.create_task(one) for one in (self.desk.run(), self._watch(listener), self._left.wait())
+        ]
         self._consider_leaving()
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -82,9 +82,7 @@ class Host:
                 task.result()
         finally:
             self.leave("of a fault of its own")
-            server.close()
-            with suppress(OSError):
-                os.unlink(socket)  # noqa: PTH108 (a moment's work)
+            listener.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -164,9 +162,12 @@ class Host:
         with suppress(KerneldeckError):
             self._machines.look(remembered(place_of("")), self.held.store)
 
-    async def _watch(self) -> None:
+    async def _watch(self, listener: Listener) -> None:
         while True:
             await asyncio.sleep(LOOKS_EVERY_S)
+            if not self._state.stands():
+                self.leave("the state folder that it holds was moved or removed")
+            await listener.keep()
             if self.log.watched and self._looker.is_new():
                 self.look()
             if self.log.watched and self.desk.idle:

@@ -18,7 +18,15 @@ from sessions.host.codec import to_json
 from sessions.host.desk import Desk, Job
 from sessions.host.event_log import EventLog, Outbox
 from sessions.host.events import ClientView, Work
-from sessions.host.requests import environment_of, hello_in, operation_of, refusal_of, value_of
+from sessions.host.requests import (
+    environment_of,
+    folder_of,
+    hello_in,
+    number_of,
+    operation_of,
+    refusal_of,
+    value_of,
+)
 from sessions.host.wire import (
     GREETED_WITHIN_S,
     PROTOCOL,
@@ -208,14 +216,13 @@ class Visitor:
     def _call(self, number: int, message: JsonObject) -> None:
         try:
             self._may_change()
-            job = self._job(number, message)
+            job, wait_s = self._job(number, message), number_of(message, "wait_s")
         except KerneldeckError as fault:
             self.outbox.put({"re": number, "fault": fault_json(fault)})
             return
         self.outbox.put({"re": number, "receipt": job.work.receipt})
         job.ended.add_done_callback(lambda ended: self._ended(number, ended))
-        wait_s = message.get("wait_s")
-        self.host.desk.take(job, float(wait_s) if isinstance(wait_s, int | float) else None)
+        self.host.desk.take(job, wait_s)
 
     def _ended(self, number: int, ended: asyncio.Future[Answer]) -> None:
         fault = ended.exception()
@@ -235,7 +242,7 @@ class Visitor:
         )  # fmt: skip
         return Job(
             work, operation, value_of(message, "arguments", dict), environment_of(message),
-            value_of(message, "cwd", str), asyncio.get_running_loop().create_future(),
+            folder_of(message, "cwd"), asyncio.get_running_loop().create_future(),
             ask=self._ask if message.get("asks") else None,
             told=(lambda event: self.outbox.put_event(event, number)) if message.get("tell") else None,
         )  # fmt: skip
@@ -254,6 +261,6 @@ class Visitor:
             del self._questions[number]
 
     def _replied(self, message: JsonObject) -> None:
-        answer = self._questions.get(message.get("number", 0))
+        answer = self._questions.get(value_of(message, "number", int))
         if answer is not None and not answer.done():
             answer.set_result(message.get("yes") is True)
