@@ -131,6 +131,34 @@ class SweepRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Baseline:
+    """The record that the others of its contract are compared with.
+
+    `scores` are its candidate's medians by mode, in the objective's unit: records of one mode compare.
+    """
+
+    trial_id: int
+    candidate_id: str
+    contract_id: str
+    mode: str
+    scores: Mapping[str, float]
+    since_s: float
+
+    def change(self, mode: str, score: float | None) -> float | None:
+        """The fraction by which `score` differs from the baseline's in that mode; None: not compared."""
+        own = self.scores.get(mode)
+        return score / own - 1.0 if own and score is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialNote:
+    """What people keep with a trial: a line of text, and tags in their order."""
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRecord:
     """One call of an operation: who, what, how long, how it ended."""
 

@@ -29,7 +29,7 @@ class Ask:
 async def carried_out(ask: Ask, tell: Tell) -> Answer:
     """The answer; for detached work its receipt. KerneldeckError as the operation raises it."""
     asker = None if ask.quiet else host_key_asker()
-    if not needs_hold(ask.operation):
+    if not needs_hold(ask.operation, ask.given):
         caller = Caller("cli", ask.command, ask.wait_s, asker)
         return await call(ask.operation, ask.given, ask.start, caller, tell)
     check_arguments(ask.operation, ask.given)

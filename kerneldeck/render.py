@@ -43,6 +43,8 @@ _RENDERERS: dict[str, Callable[[JsonObject], None]] = {
     "repeat_objective": trials.render_repeat,
     "sweep_kernel_config": trials.render_sweep,
     "resume_sweep": trials.render_sweep,
+    "set_baseline": trials.render_said,
+    "note_trial": trials.render_said,
     "pause_sweep": trials.render_said,
     "continue_sweep": trials.render_said,
     "stop_sweep": trials.render_said,

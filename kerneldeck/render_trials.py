@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.words import JsonObject
-from kerneldeck.text import SHORT_ID, config_text, line, measure, number, split_common, table
+from kerneldeck.text import SHORT_ID, change_text, config_text, line, measure, number, split_common, table
 
 
 def render_trial(trial: JsonObject | None, alone: bool = False, told: str = "") -> None:
@@ -190,12 +190,20 @@ def render_rank(content: JsonObject) -> None:
     if first:
         line(f"1st: {config_text(first)}")
     score = f"median {measure(content['metric'], content['unit'])}"
+    compared = content["baseline"] is not None
     cells = [
-        [row["rank"], f"#{row['trial']}", row["candidate"][:SHORT_ID], row["median_score"], row["count"],
-         _standing(row), _difference(first, row)]
+        [row["rank"], f"#{row['trial']}", row["candidate"][:SHORT_ID], row["median_score"],
+         *(_compared(row) if compared else ()), row["count"], _standing(row), _difference(first, row)]
         for row in rows
     ]  # fmt: skip
-    table(["", "trial", "candidate", score, "runs", "", "differs from the 1st in"], cells)
+    changes = ["to best", "to baseline"] if compared else []
+    table(["", "trial", "candidate", score, *changes, "runs", "", "differs from the 1st in"], cells)
+    if content["not_compared"]:
+        line(content["not_compared"])
+
+
+def _compared(row: JsonObject) -> tuple[str, str]:
+    return change_text(row["change"]), change_text(row["against_baseline"])
 
 
 def _difference(first: JsonObject, row: JsonObject) -> str:
@@ -206,10 +214,9 @@ def _difference(first: JsonObject, row: JsonObject) -> str:
 
 
 def _standing(row: JsonObject) -> str:
-    """Whether it is the best, and whether its score rests on one process only."""
-    return ", ".join(
-        word for word, holds in (("best", row["is_best"]), ("1 run", row["provisional"])) if holds
-    )
+    """Whether it is the best or the baseline, and whether its score rests on one process only."""
+    words = (("best", row["is_best"]), ("baseline", row["is_baseline"]), ("1 run", row["provisional"]))
+    return ", ".join(word for word, holds in words if holds)
 
 
 def render_apply(content: JsonObject) -> None:

@@ -7,7 +7,7 @@ import time
 
 from core.words import JsonObject
 from kerneldeck.render_trials import on_target, render_other_contracts, render_trial
-from kerneldeck.text import SHORT_ID, line, measure, number, setting, table
+from kerneldeck.text import SHORT_ID, change_text, line, measure, number, setting, table
 
 SHOWN_STORY = 6
 
@@ -56,6 +56,7 @@ def _history(content: JsonObject) -> None:
     else:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(best["since_s"]))
         line(f"best: {best['checkpoint'][:SHORT_ID]}  {number(best['score'], unit)}  since {since}")
+    _baseline(content["baseline"], unit)
     if content["pending"]:
         line(f"a final verification of {content['pending'][:SHORT_ID]} is pending: kerneldeck verify")
     render_other_contracts(content.get("other_contracts", []))
@@ -63,9 +64,27 @@ def _history(content: JsonObject) -> None:
         line("history: " + ", ".join(f"{count} {status}" for status, count in content["history"].items()))
     for trial in content["latest"]:
         what = f"{trial['purpose']} {trial['mode']} {trial['status'] or 'running'}"
-        line(f"  #{trial['trial']}{on_target(trial)} {what} {number(trial['score'])}")
+        line(f"  #{trial['trial']}{on_target(trial)} {what} {number(trial['score'])}{noted(trial)}")
     for happened in content["story"][-SHOWN_STORY:]:
         line(f"  {happened}")
+
+
+def _baseline(baseline: JsonObject | None, unit: str) -> None:
+    if baseline is None:
+        return
+    scores = ", ".join(f"{mode} {number(score, unit)}" for mode, score in sorted(baseline["scores"].items()))
+    if baseline["not_compared"]:
+        against = f"; {baseline['not_compared']}"
+    else:
+        change = baseline["best_change"]
+        against = "" if change is None else f"; the best is {change_text(change)} against it"
+    line(f"baseline: #{baseline['trial']} {baseline['candidate'][:SHORT_ID]}  {scores}{against}")
+
+
+def noted(trial: JsonObject) -> str:
+    """What people keep with a trial, behind the rest of its line."""
+    tags = f"  [{' '.join(trial['tags'])}]" if trial["tags"] else ""
+    return tags + (f"  {trial['note']}" if trial["note"] else "")
 
 
 def render_init(content: JsonObject) -> None:

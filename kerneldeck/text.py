@@ -39,6 +39,14 @@ def number(value: object, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
+def change_text(fraction: float | None) -> str:
+    """`-6.2%`: by how much a score differs; `-` where it does not compare."""
+    if fraction is None:
+        return "-"
+    text = f"{100 * fraction:+.1f}%"
+    return "+0.0%" if text == "-0.0%" else text
+
+
 def measure(metric: str, unit: str) -> str:
     """A metric with its unit, unless its name says it: `best_us`, `speed (tflops)`."""
     return metric if not unit or unit in metric.split("_") else f"{metric} ({unit})"

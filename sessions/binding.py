@@ -28,6 +28,7 @@ from sessions.session import (
     hold_workspace,
     home_expanded,
     open_reading,
+    reading_of,
 )
 from sessions.where import Open, Where, chosen, opened, place_of, remembered
 
@@ -48,6 +49,8 @@ HANDLERS = {
     "guarded_final_verify": "sessions.handlers.verify",
     "restore_best_checkpoint": "sessions.handlers.restore",
     "apply_candidate": "sessions.handlers.restore",
+    "set_baseline": "sessions.handlers.annotations",
+    "note_trial": "sessions.handlers.annotations",
     "update_result_json": "sessions.handlers.result",
     "init_workspace": "sessions.handlers.init",
     "reseal_workspace": "sessions.handlers.upkeep",
@@ -100,10 +103,14 @@ async def call(
     if operation.control:
         control: Callable[..., Awaitable[Answer]] = handler_of(operation)
         return await control(start, caller, arguments)
-    if not needs_hold(operation):
+    if not needs_hold(operation, arguments):
         with open_reading(start, remembered(place_of(""))) as reading:
             looked: Answer = handler_of(operation)(reading, arguments)
             return looked
+    if operation.annotates:
+        with ExitStack() as stack:
+            opening = partial(hold_workspace, start, caller.command)
+            return annotate(await _held(stack, opening, caller.wait_s), operation, arguments, caller, tell)
     began_s = time.time()
     try:
         where = await _where(operation, arguments, caller, opened)
@@ -147,13 +154,33 @@ async def call_held(
         await where.close()
 
 
-def needs_hold(operation: Operation) -> bool:
-    """Whether the operation is carried out by the workspace's only holder, its host."""
-    return _changes(operation) and operation is not UNLOCK and not operation.control
+def annotate(
+    held: Held, operation: Operation, given: Mapping[str, object], caller: Caller, tell: Tell
+) -> Answer:
+    """Carry out an operation that annotates, at once: it needs nothing of what else is done meanwhile."""
+    arguments = bind(operation, given)
+    began_s = time.time()
+    outcome, exit_code = "failed", 1
+    try:
+        reading = reading_of(held.place, held.store, remembered(place_of("")))
+        answer: Answer = handler_of(operation)(reading, arguments)
+        outcome, exit_code = "done", answer.exit_code
+        return answer
+    except KerneldeckError as fault:
+        outcome, exit_code = fault.code, fault.exit_code
+        raise
+    finally:
+        took_s = time.time() - began_s
+        with _telling(tell):
+            held.store.add_operation(
+                OperationRecord(operation.id, caller.actor, arguments, began_s, took_s, outcome, exit_code)
+            )
 
 
-def _changes(operation: Operation) -> bool:
-    return operation.needs_workspace and not operation.read_only
+def needs_hold(operation: Operation, given: Mapping[str, object]) -> bool:
+    """Whether such a call is carried out by the workspace's only holder, its host."""
+    changes = operation.needs_workspace and operation.changes(given)
+    return changes and operation is not UNLOCK and not operation.control
 
 
 def check_arguments(operation: Operation, given: Mapping[str, object]) -> None:

@@ -15,11 +15,13 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
+from core.records import Baseline
 from core.words import Overlay, Status
+from sessions.annotations import tags_of
 from sessions.database import SqlValue
 from sessions.history_filter import Condition, FilterWords, condition_of
 from sessions.rows import json_object
-from sessions.standing import standing_score
+from sessions.standing import scores_of_best
 
 if TYPE_CHECKING:
     from sessions.session import Reading
@@ -83,7 +85,8 @@ class HistoryRow:
     `gain`, `low` and `high` are the decision's, as fractions of the best it was compared with, positive
     is better. `screened` and `decided` are the candidate's medians in the screening and deciding mode.
     `change` is the fraction by which the score differs from that of the best that stands now, in the
-    same mode; `standing`: this candidate is that best.
+    same mode, `against_baseline` the same for the baseline's; `standing`: this candidate is that best,
+    `is_baseline`: this trial is the baseline. `note` and `tags` are what people keep with it.
     """
 
     id: int
@@ -112,15 +115,20 @@ class HistoryRow:
     change: float | None = None
     standing: bool = False
     comparable: bool = True
+    against_baseline: float | None = None
+    is_baseline: bool = False
+    note: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The best that stands: its candidate, its overlay, and its score by mode."""
+    """The best that stands: its candidate, its overlay, and its score by mode; and the baseline."""
 
     candidate_id: str = ""
     overlay: Overlay = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +149,7 @@ _DECIDED = (
     "d.verdict, d.gain, json_extract(d.outcome, '$.interval[0]') AS low,"
     " json_extract(d.outcome, '$.interval[1]') AS high"
 )
+_NOTED = "COALESCE(n.text, '') AS note, COALESCE(n.tags, '') AS tags"
 _MEDIAN = (
     "(SELECT median FROM standings s WHERE s.contract_id = t.contract_id AND s.mode = ?"
     " AND s.candidate_id = t.candidate_id)"
@@ -169,18 +178,14 @@ class HistoryReader:
         return version != before
 
     def refresh(self) -> None:
-        """Look again at which best stands, and at its scores."""
+        """Look again at which best stands, at the baseline, and at their scores."""
+        baseline = self.store.baseline(self.scope.contract_id)
         best = self.store.best(self.scope.contract_id)
         if best is None:
-            self.standing = Standing()
+            self.standing = Standing(baseline=baseline)
             return
-        sql = "SELECT mode, median FROM standings WHERE contract_id = ? AND candidate_id = ?"
-        found = self.store.database.rows(sql, (best.contract_id, best.id))
-        scores = {row["mode"]: row["median"] for row in found}
-        value = standing_score(self.store, best)
-        if value is not None:
-            scores[self.scope.decide] = value
-        self.standing = Standing(best.id, best.overlay, scores)
+        scores = scores_of_best(self.store, best, self.scope.decide)
+        self.standing = Standing(best.id, best.overlay, scores, baseline)
 
     def check(self, words: str) -> None:
         """ArgumentFault when `words` are no filter."""
@@ -221,8 +226,9 @@ class HistoryReader:
             part = ids[start : start + MOST_AT_ONCE]
             marks = ", ".join("?" * len(part))
             sql = (
-                f"SELECT {_COLUMNS}, {_DECIDED}, {_MEDIAN} AS screened, {_MEDIAN} AS decided FROM trials t"
-                f" LEFT JOIN decisions d ON d.id = t.decision_id"
+                f"SELECT {_COLUMNS}, {_DECIDED}, {_NOTED}, {_MEDIAN} AS screened, {_MEDIAN} AS decided"
+                " FROM trials t LEFT JOIN decisions d ON d.id = t.decision_id"
+                " LEFT JOIN notes n ON n.trial_id = t.id"
                 f" WHERE t.id IN ({marks}) AND t.status IS NOT NULL"
             )
             values: tuple[SqlValue, ...] = (self.scope.screen, self.scope.decide, *part)
@@ -263,6 +269,11 @@ class HistoryReader:
         values["verifier"] = bool(values["verifier"])
         if reference and values["score"] is not None:
             values["change"] = values["score"] / reference - 1.0
+        values["tags"] = tags_of(values["tags"])
+        baseline = self.standing.baseline
+        if baseline is not None and comparable:
+            values["is_baseline"] = values["id"] == baseline.trial_id
+            values["against_baseline"] = baseline.change(values["mode"], values["score"])
         standing = comparable and values["candidate_id"] == self.standing.candidate_id
         return HistoryRow(**values, standing=standing, comparable=comparable)
 

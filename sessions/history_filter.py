@@ -15,10 +15,12 @@ VERDICTS = ("faster", "slower", "same", "unclear")
 _PLACES = {"mode": "mode", "status": "status", "purpose": "purpose", "target": "target", "actor": "actor"}
 _BEGINNINGS = {"contract": "contract_id", "candidate": "candidate_id"}
 _NUMBERS = {"sweep": "sweep_id", "decision": "decision_id"}
-FIELDS = (*_PLACES, "verdict", *_BEGINNINGS, *_NUMBERS)
+TAG = "tag"
+FIELDS = (*_PLACES, "verdict", *_BEGINNINGS, *_NUMBERS, TAG)
 HELP = (
     "ok, bad, a status, a verdict, a purpose or a mode; knob=value (or =a,b); "
-    f"{', '.join(FIELDS)}=…; #12; any other word is sought in reason, target and config; ! turns a word round"
+    f"{', '.join(FIELDS)}=…; tag:word; noted; #12; any other word is sought in reason, note, target and "
+    "config; ! turns a word round"
 )
 
 
@@ -54,11 +56,15 @@ def _turned(word: str, known: FilterWords) -> Condition:
 
 def _meant(word: str, known: FilterWords) -> Condition:
     name, equals, value = word.partition("=")
+    if word.startswith(f"{TAG}:"):
+        name, equals, value = word.partition(":")
     if equals:
         return _named(name, value, known)
     if word.startswith("#"):
         return Condition("id = ?", (_number(word, word[1:]),))
     lower = word.lower()
+    if lower == "noted":
+        return _noted("text <> '' OR tags <> ''")
     if lower == "bad":
         return Condition("status <> 'ok'")
     if lower in tuple(Status):
@@ -76,7 +82,13 @@ def _anywhere(word: str) -> Condition:
     columns = ("reason", "target", "actor", "overlay", "candidate_id")
     pattern = f"%{_escaped(word)}%"
     clause = " OR ".join(f"{column} LIKE ? ESCAPE '\\'" for column in columns)
-    return Condition(f"({clause})", (pattern,) * len(columns))
+    noted = _noted("text LIKE ? ESCAPE '\\' OR tags LIKE ? ESCAPE '\\'", pattern, pattern)
+    return Condition(f"({clause} OR {noted.sql})", (pattern,) * len(columns) + noted.values)
+
+
+def _noted(sql: str, *values: SqlValue) -> Condition:
+    """Asked of the few trials that somebody noted, once for the whole history."""
+    return Condition(f"id IN (SELECT trial_id FROM notes WHERE {sql})", values)
 
 
 def _escaped(word: str) -> str:
@@ -92,6 +104,8 @@ def _named(name: str, value: str, known: FilterWords) -> Condition:
         return _any_of([_knob(name, choice) for choice in choices])
     if name == "verdict":
         return _verdict(choices)
+    if name == TAG:
+        return _any_of([_noted("instr(tags, ?) > 0", f" {choice} ") for choice in choices])
     for fields, make in _MAKERS:
         if name in fields:
             return _any_of([make(fields[name], choice) for choice in choices])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.decide import Comparison
 from core.measure.anchor import Anchor
 from core.measure.texts import noise_warning, process_text, score_text, verdict_text
-from core.records import Checkpoint, DecisionRecord, TrialRecord
+from core.records import Baseline, Checkpoint, DecisionRecord, TrialRecord
 from core.trials import Trial
 from core.words import JsonObject
 from sessions.session import Session
@@ -105,3 +105,17 @@ def _exact_scores(record: DecisionRecord, unit: str) -> str:
         f"{score:,.12g} {unit}".strip() for score in (process["candidate"], process["best"][0])
     )
     return f"{candidate} (best {best})"
+
+
+def baseline_json(baseline: Baseline | None) -> JsonObject | None:
+    """The baseline with its candidate's median by mode."""
+    if baseline is None:
+        return None
+    return {
+        "trial": baseline.trial_id,
+        "candidate": baseline.candidate_id,
+        "contract": baseline.contract_id,
+        "mode": baseline.mode,
+        "scores": dict(baseline.scores),
+        "since_s": baseline.since_s,
+    }

@@ -125,10 +125,24 @@ _SWEEPS_GO_ON = (
         event TEXT NOT NULL, at_s REAL NOT NULL, PRIMARY KEY (sweep_id, number)) WITHOUT ROWID""",
 )
 
+# What people say of the records. A contract's newest baseline stands; without a trial it has none any more.
+# Tags stand between blanks, so that one is found by ` tag `.
+_ANNOTATIONS = (
+    """CREATE TABLE baselines (
+        id INTEGER PRIMARY KEY,
+        contract_id TEXT NOT NULL REFERENCES contracts(id),
+        trial_id INTEGER REFERENCES trials(id), since_s REAL NOT NULL)""",
+    "CREATE INDEX baselines_by_contract ON baselines(contract_id, id)",
+    """CREATE TABLE notes (
+        trial_id INTEGER PRIMARY KEY REFERENCES trials(id),
+        text TEXT NOT NULL, tags TEXT NOT NULL, at_s REAL NOT NULL)""",
+)
+
 Migration = Sequence[str]
 MIGRATIONS: tuple[Migration, ...] = (
     (*_RECORDS, *_ASIDE, *_STANDINGS, *_INDEXES, *_TRIGGERS),
     _SWEEPS_GO_ON,
+    _ANNOTATIONS,
 )
 
 

@@ -218,12 +218,20 @@ def open_reading(start: Path, where: Where | None = None) -> Iterator[Reading]:
     place = locate(workspace.root, workspace.config.state_dir)
     store = open_read(place)
     try:
-        protected = read_protected(workspace)
-        seal = store.seal() if store else None
-        sealed = seal.files if seal else None
-        facts = (where or Here()).facts(store)
-        description = contract_of(workspace.config, sealed or protected, facts)
-        yield Reading(workspace, place, store, contract_id(description), description, protected, sealed)
+        yield _reading(workspace, place, store, where or Here())
     finally:
         if store is not None:
             store.close()
+
+
+def reading_of(place: StatePlace, store: SessionStore, where: Where) -> Reading:
+    """The workspace as it is now, over a state that is open already."""
+    return _reading(read_workspace(place.workspace), place, store, where)
+
+
+def _reading(workspace: Workspace, place: StatePlace, store: SessionStore | None, where: Where) -> Reading:
+    protected = read_protected(workspace)
+    seal = store.seal() if store else None
+    sealed = seal.files if seal else None
+    description = contract_of(workspace.config, sealed or protected, where.facts(store))
+    return Reading(workspace, place, store, contract_id(description), description, protected, sealed)

@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from sessions.annotations import AnnotationRows
 from sessions.blobs import BlobFolder
 from sessions.checkpoints import CheckpointRows
 from sessions.contracts import ContractRows
@@ -18,7 +19,9 @@ from sessions.sweeps import SweepRows
 from sessions.trials import TrialRows
 
 
-class SessionStore(TrialRows, ContractRows, CheckpointRows, DecisionRows, SweepRows, ProgressRows):
+class SessionStore(
+    TrialRows, ContractRows, CheckpointRows, DecisionRows, SweepRows, ProgressRows, AnnotationRows
+):
     """Everything that is kept of a workspace; a `core.store.Store`, and what reads it.
 
     Every write is one transaction, on disk when the call returns; a full, read-only or failing disk is a

@@ -347,10 +347,36 @@ TARGET_CLEAN = Operation(
     needs_workspace=False,
 )  # fmt: skip
 
+BASELINE = Operation(
+    "set_baseline", ("baseline",),
+    "Set the record that the others of its contract are compared with; without one, show it.",
+    (
+        Argument("record", Kind.TEXT, "a trial's number, or the beginning of a candidate's id", None,
+                 positional=True),
+        Argument("clear", Kind.FLAG, "have no baseline any more", False),
+    ),
+    annotates=True,
+    changed_by=("record", "clear"),
+)  # fmt: skip
+
+NOTE = Operation(
+    "note_trial", ("note",),
+    "Keep a note and tags with a trial, for people and for filters; without either, show them.",
+    (
+        Argument("trial", Kind.INTEGER, "its number", minimum=1, maximum=2_000_000_000, positional=True),
+        Argument("text", Kind.TEXT, "the note; an empty one takes it away", None, positional=True),
+        Argument("tags", Kind.TEXTS, "a word to tag it with", (), flag="--tag"),
+        Argument("untags", Kind.TEXTS, "a tag to take away", (), flag="--untag"),
+        Argument("clear", Kind.FLAG, "take the note and all tags away first", False),
+    ),
+    annotates=True,
+    changed_by=("text", "tags", "untags", "clear"),
+)  # fmt: skip
+
 OPERATIONS = (
     INSPECT, RUN, REPEAT, SWEEP_CONFIG, SWEEP_RESUME, SWEEP_PAUSE, SWEEP_CONTINUE, SWEEP_STOP,
-    SWEEP_CANCEL, SWEEP_MOVE, SWEEP_RETRY, VERIFY, RESTORE, RANK, APPLY, RESULT, INIT, RESEAL, GC,
-    UNLOCK, HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK, TARGET_CLEAN,
+    SWEEP_CANCEL, SWEEP_MOVE, SWEEP_RETRY, VERIFY, RESTORE, RANK, APPLY, BASELINE, NOTE, RESULT, INIT, RESEAL,
+    GC, UNLOCK, HEALTH, TARGET_ADD, TARGET_LIST, TARGET_USE, TARGET_REMOVE, TARGET_CHECK, TARGET_CLEAN,
 )  # fmt: skip
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from core.words import JsonObject
+
+_NOT_GIVEN: tuple[object, ...] = (None, False, (), [])
 
 
 class Kind(StrEnum):
@@ -43,7 +46,8 @@ class Operation:
 
     `id` is its name for agents, `verb` on the command line. `people_only` operations are never offered
     to agents. `long` ones run trials and can go on without whoever asked. A `control` is a word to the
-    sweep that a host runs, while that runs.
+    sweep that a host runs, while that runs. One that `annotates` is written at once, beside whatever runs:
+    it runs nothing and decides nothing. With `changed_by` a call only looks, unless it gives one of these.
     """
 
     id: str
@@ -55,6 +59,14 @@ class Operation:
     needs_workspace: bool = True
     long: bool = False
     control: str = ""
+    annotates: bool = False
+    changed_by: tuple[str, ...] = ()
+
+    def changes(self, given: Mapping[str, object]) -> bool:
+        """Whether a call with these arguments changes anything."""
+        if self.read_only:
+            return False
+        return not self.changed_by or any(given.get(name) not in _NOT_GIVEN for name in self.changed_by)
 
     def argument(self, name: str) -> Argument | None:
         return next((argument for argument in self.arguments if argument.name == name), None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from core.candidates import read_config, value_at
 from core.errors import ConfigFault
 from core.operations.declaration import Answer
+from core.records import TrialRecord
 from core.space import Space
 from core.words import JsonObject, Status
 from core.workspace.needed import needed_files, total_bytes
+from sessions.annotations import not_compared
 from sessions.earlier import other_bests
-from sessions.reports import checkpoint_json, record_json
+from sessions.reports import baseline_json, checkpoint_json, record_json
 from sessions.session import Reading
 from sessions.store import SessionStore
 from sessions.story import story
@@ -47,6 +49,7 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         "state": str(reading.place.folder),
         "cases": {},
         "best": None,
+        "baseline": None,
         "pending": None,
         "latest": [],
         "history": {},
@@ -56,14 +59,31 @@ def inspect_context(reading: Reading, arguments: JsonObject) -> Answer:
         store = reading.store
         content["cases"] = {mode: names for mode in config.modes if (names := _cases(reading, store, mode))}
         content["best"] = checkpoint_json(store, store.best(reading.contract_id))
+        content["baseline"] = _baseline(reading, store, content["best"])
         content["pending"] = _pending(store, reading.contract_id)
-        content["latest"] = [record_json(trial) for trial in store.trials(limit=LATEST)]
+        content["latest"] = [_noted(store, trial) for trial in store.trials(limit=LATEST)]
         counts = store.counts_by_status(reading.contract_id)
         content["history"] = {str(status or "running"): count for status, count in counts.items()}
         content["other_contracts"] = other_bests(reading.store, reading.contract_id, reading.contract)
         content["story"] = story(store)
     content["next"] = _next(content)
     return Answer(content)
+
+
+def _baseline(reading: Reading, store: SessionStore, best: JsonObject | None) -> JsonObject | None:
+    """The baseline, and by what fraction the best differs from it in the deciding mode."""
+    baseline, decide = store.baseline(reading.contract_id), reading.workspace.config.objective.decide
+    made = baseline_json(baseline)
+    if baseline is None or made is None:
+        return None
+    made["best_change"] = baseline.change(decide, best["score"] if best is not None else None)
+    made["not_compared"] = not_compared(baseline, decide)
+    return made
+
+
+def _noted(store: SessionStore, trial: TrialRecord) -> JsonObject:
+    note = store.note(trial.id)
+    return record_json(trial) | {"note": note.text, "tags": list(note.tags)}
 
 
 def _pending(store: SessionStore, contract_id: str) -> str | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from core.candidates import read_config, value_at
 from core.errors import ArgumentFault, ConfigFault, StorageFault
 from core.operations.declaration import Answer
+from core.records import Baseline, Checkpoint
 from core.trials import mode_named
 from core.words import JsonObject
+from sessions.annotations import not_compared
+from sessions.reports import baseline_json
 from sessions.session import Reading, home_expanded, open_reading
+from sessions.standing import scores_of_best
 from sessions.trials import RankRow
 
 
@@ -33,10 +38,12 @@ def _rank(reading: Reading, arguments: JsonObject) -> Answer:
     objective = reading.workspace.config.objective
     mode = mode_named(reading.workspace.config, arguments["mode"] or objective.decide).name
     ranked: list[RankRow] = []
-    best = None
+    best = baseline = None
     if reading.store is not None:
         best = reading.store.best(reading.contract_id)
+        baseline = reading.store.baseline(reading.contract_id)
         ranked = reading.store.rank(reading.contract_id, mode, arguments["top_n"], objective.direction)
+    against = _best_scores(reading, best)
     return Answer(
         {
             "mode": mode,
@@ -44,13 +51,32 @@ def _rank(reading: Reading, arguments: JsonObject) -> Answer:
             "unit": objective.unit,
             "direction": objective.direction,
             "contract": reading.contract_id,
+            "baseline": baseline_json(baseline),
+            "not_compared": not_compared(baseline, mode),
             "rows": [
                 {"rank": place, "is_best": best is not None and best.id == row.candidate_id}
                 | _row(reading, row)
+                | _changes(row, mode, against, baseline)
                 for place, row in enumerate(ranked, 1)
             ],
         }
     )
+
+
+def _best_scores(reading: Reading, best: Checkpoint | None) -> Mapping[str, float]:
+    if reading.store is None or best is None:
+        return {}
+    return scores_of_best(reading.store, best, reading.workspace.config.objective.decide)
+
+
+def _changes(row: RankRow, mode: str, best: Mapping[str, float], baseline: Baseline | None) -> JsonObject:
+    """The fractions by which a candidate's median differs from the best's and from the baseline's."""
+    own = best.get(mode)
+    return {
+        "change": row.median / own - 1.0 if own else None,
+        "against_baseline": baseline.change(mode, row.median) if baseline is not None else None,
+        "is_baseline": baseline is not None and baseline.candidate_id == row.candidate_id,
+    }
 
 
 def _row(reading: Reading, row: RankRow) -> JsonObject:

@@ -117,7 +117,8 @@ class WorkKept:
 class WorkspaceSeen:
     """The workspace was looked at: its contract, its best, and which mutable files differ from that.
 
-    `fault` says why it cannot be used as it is (a broken toml, protected files that changed).
+    `fault` says why it cannot be used as it is (a broken toml, protected files that changed); `baseline`
+    is the trial that others are compared with.
     """
 
     name: str
@@ -129,6 +130,14 @@ class WorkspaceSeen:
     changed_files: tuple[str, ...] = ()
     best: Best | None = None
     fault: str = ""
+    baseline: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """Somebody said something of a record; `said` tells what."""
+
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +168,7 @@ HostEvent = (
     | WorkEnded
     | WorkKept
     | WorkspaceSeen
+    | Annotated
     | TargetSeen
     | ClientCame
     | ClientLeft
@@ -166,7 +176,8 @@ HostEvent = (
 )
 Event = EngineEvent | HostEvent
 HOST_EVENT_TYPES = (
-    WorkAsked, WorkBegan, WorkEnded, WorkKept, WorkspaceSeen, TargetSeen, ClientCame, ClientLeft, HostLeaves,
+    WorkAsked, WorkBegan, WorkEnded, WorkKept, WorkspaceSeen, Annotated, TargetSeen, ClientCame, ClientLeft,
+    HostLeaves,
 )  # fmt: skip
 _KINDS = named_kinds((*EVENT_TYPES, *HOST_EVENT_TYPES))
 

@@ -67,6 +67,8 @@ def _host_line(event: host.Event, actor: str) -> str:
             return f"#{receipt} ended: {outcome}, exit {exit_code}{': ' if sentence else ''}{sentence}"
         case host.WorkKept(receipt):
             return f"#{receipt} goes on without whoever asked for it"
+        case host.Annotated(said):
+            return said
         case host.TargetSeen(target) if target.sentence:
             return f"{target.name}: {target.state}: {target.sentence}"
         case host.WorkspaceSeen(fault=fault) if fault:

@@ -79,6 +79,7 @@ def _seen(workspace: Workspace, store: SessionStore, contract: str, fault: str) 
     return WorkspaceSeen(
         config.name, str(workspace.root), contract, objective.metric, objective.unit,
         objective.direction == "lower", _changed(workspace, best), _best(store, contract, best), fault,
+        store.baseline_trial(contract),
     )  # fmt: skip
 
 

@@ -84,6 +84,6 @@ def _is_system_text(value: object) -> bool:
 def operation_of(message: JsonObject) -> Operation:
     """ArgumentFault for an operation that is none, or not the host's to carry out."""
     operation = declared(value_of(message, "operation", str))
-    if not needs_hold(operation):
+    if not needs_hold(operation, value_of(message, "arguments", dict)):
         raise ArgumentFault(f"{operation.id} needs no host", "it is carried out where it is asked for")
     return operation

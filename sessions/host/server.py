@@ -18,12 +18,12 @@ from core.sweep.mailbox import Mailbox
 from core.sweep.plan import StopAsked
 from core.version import VERSION
 from core.words import JsonObject
-from sessions.binding import call_held
+from sessions.binding import annotate, call_held
 from sessions.host.acting import acting_as
 from sessions.host.control import command_of
 from sessions.host.desk import Desk, Job
 from sessions.host.event_log import EventLog
-from sessions.host.events import ClientCame, ClientLeft, HostLeaves
+from sessions.host.events import Annotated, ClientCame, ClientLeft, HostLeaves
 from sessions.host.footing import Listener, StateFolder
 from sessions.host.looking import Looker
 from sessions.host.machines import Machines
@@ -189,6 +189,19 @@ class Host:
         if refusal:
             raise ArgumentFault(f"sweep #{sweep}: {refusal}")
         return said
+
+    def annotate(self, job: Job) -> None:
+        """Write what somebody says of a record, beside whatever runs, and tell it."""
+
+        def written(job: Job) -> Answer:
+            caller = Caller(job.work.actor, job.work.command)
+            answer = annotate(self.held, job.operation, job.arguments, caller, lambda _: None)
+            self.log.tell(Annotated(str(answer.content["said"])), job.work.actor, job.work.receipt)
+            return answer
+
+        self.desk.pass_by(job, written)
+        if self.log.watched:
+            self.look()
 
     async def _perform(self, job: Job) -> Answer:
         def tell(event: Event) -> None:

@@ -56,7 +56,8 @@ class Snapshot:
     """The state after event number `seq`. Times are Unix seconds.
 
     `ended` are the last trials that ended, newest first; `trial` the one that runs; `gate` how far the
-    decision being made has got. `work` is what runs, `queue` what waits for its turn.
+    decision being made has got. `work` is what runs, `queue` what waits for its turn. `annotated` is the
+    number of the event by which somebody last said something of a record.
     """
 
     seq: int = 0
@@ -75,6 +76,7 @@ class Snapshot:
     last: str = ""
     last_s: float = 0.0
     leaving: str = ""
+    annotated: int = 0
 
     def to_json(self) -> dict[str, object]:
         return to_json(self)  # type: ignore[no-any-return]
@@ -105,6 +107,8 @@ def _folded(snapshot: Snapshot, numbered: Numbered) -> Snapshot:
             return replace(snapshot, clients=(*snapshot.clients, client))
         case host.ClientLeft(number):
             return replace(snapshot, clients=tuple(one for one in snapshot.clients if one.number != number))
+        case host.Annotated():
+            return replace(snapshot, annotated=numbered.seq)
         case host.HostLeaves(reason):
             return replace(snapshot, leaving=reason)
         case host.WorkAsked() | host.WorkBegan() | host.WorkEnded() | host.WorkKept():

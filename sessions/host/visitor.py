@@ -62,6 +62,8 @@ class HostOf(Protocol):
 
     def look(self) -> None: ...
 
+    def annotate(self, job: Job) -> None: ...
+
     async def cancel(self, actor: str, receipt: int) -> bool: ...
 
     async def control(self, actor: str, message: JsonObject) -> str: ...
@@ -222,6 +224,9 @@ class Visitor:
             return
         self.outbox.put({"re": number, "receipt": job.work.receipt})
         job.ended.add_done_callback(lambda ended: self._ended(number, ended))
+        if job.operation.annotates:
+            self.host.annotate(job)
+            return
         self.host.desk.take(job, wait_s)
 
     def _ended(self, number: int, ended: asyncio.Future[Answer]) -> None:

@@ -32,6 +32,11 @@ CALLS: dict[str, tuple[list[str], dict[str, object]]] = {
     "restore_best_checkpoint": (["--files", "config.json"], {"files": ["config.json"]}),
     "rank_history": (["--top-n", "5"], {"top_n": 5}),
     "apply_candidate": (["--config", '{"block": 4}'], {"config": {"block": 4}}),
+    "set_baseline": (["1"], {"record": "1"}),
+    "note_trial": (
+        ["1", "as it came", "--tag", "start"],
+        {"trial": 1, "text": "as it came", "tags": ["start"]},
+    ),
     "update_result_json": (["out.json", "--summary", "done"], {"result_path": "out.json", "summary": "done"}),
     "init_workspace": (["other", "--dry-run"], {"folder": "other", "dry_run": True}),
     "reseal_workspace": (["--dry-run"], {"dry_run": True}),
