@@ -91,18 +91,9 @@ def _refused(error: OSError) -> tuple[str, str, int]:
 
 def _internal(error: Exception) -> tuple[str, str]:
     """A fault of ours: its trace goes to a file, never to the screen."""
-    import tempfile
-    import traceback
+    from sessions.fault_file import keep_trace
 
-    sentence = f"internal fault: {type(error).__name__}: {error}"
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="kerneldeck-fault-", suffix=".txt", delete=False, errors="backslashreplace"
-        ) as file:
-            traceback.print_exception(error, file=file)
-    except OSError:
-        return sentence, "please report it"
-    return sentence, f"please report it with {file.name}"
+    return f"internal fault: {type(error).__name__}: {error}", keep_trace(error)
 
 
 def group() -> click.Group:

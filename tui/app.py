@@ -21,12 +21,13 @@ from tui.paint import Paint
 from tui.plain import plain
 from tui.screens.confirm import Confirm, Question
 from tui.style import LAYOUT
+from tui.sturdy import Sturdy
 
 if TYPE_CHECKING:
     from sessions.host.client import HostKeyAsked
 
 
-class KerneldeckApp(App[int]):
+class KerneldeckApp(Sturdy, App[int]):
     """Shows what the host tells, and asks it for what the keys say. Its result is an exit code."""
 
     TITLE = "kerneldeck"
@@ -41,6 +42,7 @@ class KerneldeckApp(App[int]):
         self.paint = paint
         self.keymap = keymap
         self.main = MainScreen(self)
+        self.fault: Exception | None = None  # what ended the app
         self._tasks: set[asyncio.Task[None]] = set()
         deck.changed = self._changed
         deck.ask_person = self._host_key
@@ -66,7 +68,7 @@ class KerneldeckApp(App[int]):
         try:
             await work
         except Exception as error:
-            self.deck.say(f"internal fault: {type(error).__name__}: {error}")
+            self.tell_fault(error)
 
     async def _follow(self) -> None:
         # What only keys and the history need is imported once the first picture stands.
@@ -111,6 +113,20 @@ class KerneldeckApp(App[int]):
 
         self.push_screen(Confirm(question, self.paint, self.deck.showing.glyphs), told)
         return await answer
+
+    def tell_fault(self, error: Exception) -> None:
+        """A fault of ours is a sentence on the screen, and its trace in a file."""
+        from sessions.fault_file import keep_trace
+
+        self.deck.say(f"internal fault: {type(error).__name__}: {error}; {keep_trace(error)}")
+
+    def _handle_exception(self, error: Exception) -> None:
+        """What cannot be drawn ends the app; it is told when the terminal is as it was."""
+        self.fault = self.fault or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()
 
     def action_help_quit(self) -> None:
         """Ctrl+C: nothing ends by it."""

@@ -11,12 +11,15 @@ import termios
 from collections.abc import Callable
 
 from core.errors import KerneldeckError
+from sessions.fault_file import keep_trace
 
-# What the app may have switched on: mouse, focus, paste, newer keys, alternate screen, hidden cursor.
-_RESTORE = (
+# What the app may have switched on: mouse, focus, paste, newer keys, hidden cursor.
+_MODES_OFF = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1004l\x1b[?2004l\x1b[?2048l"
-    "\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[0m"
+    "\x1b[<u\x1b[?25h\x1b[?7h\x1b[0m"
 )
+# Also puts the cursor where it was before: what was printed since would be written over.
+_SCREEN_OFF = "\x1b[?1049l"
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 HOW_TO_RETURN = "what runs goes on; to see it again: kerneldeck tui"
@@ -42,9 +45,8 @@ def _outcome(run: Callable[[], int]) -> int:
         print(f"kerneldeck: {fault.sentence}" + (f"\n  {fault.hint}" if fault.hint else ""), file=sys.stderr)
         code = fault.exit_code
     except BaseException as error:
-        print(
-            f"kerneldeck: the app failed: {type(error).__name__}: {error}\n  {HOW_TO_RETURN}", file=sys.stderr
-        )
+        told = f"{type(error).__name__}: {error}; {keep_trace(error)}"
+        print(f"kerneldeck: the app failed: {told}\n  {HOW_TO_RETURN}", file=sys.stderr)
         code = 1
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -73,9 +75,9 @@ def _watch(child: int, before: list[object] | None) -> int:
     if os.WIFEXITED(status):
         code = os.WEXITSTATUS(status)
         if code not in (0,):
-            _put_right(before)
+            _put_right(before, _MODES_OFF)
         return code
-    _put_right(before)
+    _put_right(before, _SCREEN_OFF + _MODES_OFF)
     name = signal.Signals(os.WTERMSIG(status)).name
     print(f"kerneldeck: the app was ended by {name}\n  {HOW_TO_RETURN}", file=sys.stderr)
     return 1
@@ -87,9 +89,9 @@ def _terminal() -> list[object] | None:
     return None
 
 
-def _put_right(before: list[object] | None) -> None:
+def _put_right(before: list[object] | None, signs: str) -> None:
     """The modes and the screen as they were; a terminal that is gone needs nothing."""
     with contextlib.suppress(termios.error, OSError, ValueError):
         if before is not None:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)  # type: ignore[arg-type]
-        os.write(sys.stderr.fileno(), _RESTORE.encode())
+        os.write(sys.stderr.fileno(), signs.encode())

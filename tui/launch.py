@@ -96,6 +96,8 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     deck.showing = replace(deck.showing, banner=_banner(faults))
     app = KerneldeckApp(deck, paint, keymap, settings.notify)
     code = app.run(mouse=settings.mouse if mouse is None else mouse)
+    if app.fault is not None:
+        raise app.fault
     if deck.lost_at_start is not None:
         raise deck.lost_at_start
     _say_goodbye(deck.showing.snapshot)

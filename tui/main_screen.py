@@ -23,6 +23,7 @@ from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.panes.pane import Pane
 from tui.panes.queue_list import QueueList
 from tui.showing import HistoryFacts
+from tui.sturdy import Sturdy
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
@@ -42,7 +43,7 @@ def layout_of(width: int, height: int) -> str:
     return "columns" if width >= 110 and height >= 30 else "accordion"
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Sturdy, Screen[None]):
     """Everything on it is made once; a change of size changes classes, a change of state changes lines."""
 
     def __init__(self, deck_app: KerneldeckApp) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from core.errors import KerneldeckError
 from sessions.history import HistoryReader, HistoryRow, View
@@ -21,12 +20,13 @@ from tui.line import Line, line_of
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView
 from tui.plain import fit, plain
+from tui.screens.layer import Layer
 
 _EXPORTS = {"v": ("csv", "the shown rows as CSV, into a file"), "j": ("jsonl", "the same as JSON lines")}
 _PREVIEW = 44
 
 
-class CopyMenu(ModalScreen[str | None]):
+class CopyMenu(Layer[str | None]):
     """A key copies at once; ends with a sentence on where the text is now, or None."""
 
     DEFAULT_CSS = """

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from core.words import JsonObject
 from tui.forms.fields import Field
@@ -17,6 +16,7 @@ from tui.line import Line, Lines, line_of, wrapped
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.plain import plain
+from tui.screens.layer import Layer
 
 _STEPS = {"up": -1, "shift+tab": -1, "down": 1, "tab": 1}
 _LETTERS = {"k": -1, "j": 1}
@@ -31,7 +31,7 @@ class Asked:
     command: str
 
 
-class FormScreen(ModalScreen[Asked | None]):
+class FormScreen(Layer[Asked | None]):
     """Arrows go through the fields, Enter starts, Esc gives up. Faulty fields keep the form open."""
 
     DEFAULT_CSS = """

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from core.words import JsonObject
 from tui.glyphs import UNICODE, Glyphs
@@ -15,6 +14,7 @@ from tui.line import Line, Lines, line_of
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.plain import padded, plain
+from tui.screens.layer import Layer
 from tui.showing import Probe, Stage
 
 LOCAL = "local"
@@ -46,7 +46,7 @@ def target_rows(listing: JsonObject) -> tuple[TargetRow, ...]:
     return TargetRow(LOCAL, description="this machine", used=default == LOCAL), *rows, *also
 
 
-class TargetChooser(ModalScreen[str | None]):
+class TargetChooser(Layer[str | None]):
     """Ends with the name of the target to use, or None. `check` is asked only for `r`."""
 
     DEFAULT_CSS = """

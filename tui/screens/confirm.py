@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from tui.glyphs import Glyphs
 from tui.line import line_of, wrapped
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView
+from tui.screens.layer import Layer
 
 _OTHER = frozenset({"left", "right", "h", "l", "tab", "shift+tab", "up", "down", "j", "k"})
 
@@ -27,7 +27,7 @@ class Question:
     act: str
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Layer[bool]):
     """True for the answer that acts. y and n answer at once, Enter takes the chosen one, Esc keeps."""
 
     def __init__(self, question: Question, paint: Paint, glyphs: Glyphs) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import ModalScreen
 
 from tui.glyphs import Glyphs
 from tui.line import Lines, Span, line_of, wrapped
 from tui.paint import Paint
 from tui.panes.lines_view import LinesView, ScrolledLines
 from tui.plain import plain
+from tui.screens.layer import Layer
 
 _STEPS = {
     "j": 1,
@@ -28,7 +28,7 @@ _PAGES = {"pagedown": 1, "ctrl+d": 1, "space": 1, "pageup": -1, "ctrl+u": -1}
 CLOSE_KEYS = frozenset({"escape", "q", "enter", "question_mark", "at"})
 
 
-class Page(ModalScreen[None]):
+class Page(Layer[None]):
     """`title` above, lines below, the keys at the foot."""
 
     def __init__(self, title: str, paint: Paint, glyphs: Glyphs) -> None:

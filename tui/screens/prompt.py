@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from tui.actions import Action
@@ -17,6 +16,7 @@ from tui.line import Line, line_of
 from tui.lines.frame import why_dimmed
 from tui.panes.lines_view import LinesView
 from tui.plain import padded, plain
+from tui.screens.layer import Layer
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
@@ -45,7 +45,7 @@ def matching(words: str, keymap: Keymap, pane: str, only: Sequence[str] = ()) ->
     return [action for _, _, action in sorted(scored, key=lambda one: one[:2])]
 
 
-class Prompt(ModalScreen[None]):
+class Prompt(Layer[None]):
     """Enter does the first one; Esc closes."""
 
     def __init__(self, deck_app: KerneldeckApp, only: Sequence[str] = ()) -> None:
