@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import sys
 
 from tests.cli.deck import Deck, wait_until
 from tests.host.hosting import host_pid, kill, rows
@@ -70,3 +72,18 @@ def test_ctrl_c_and_a_hangup_stop_nothing(deck: Deck, pane: PaneMaker) -> None:
     screen.wait_for(PROMPT)
     go_on.touch()
     wait_until(lambda: rows(deck.root, "SELECT state FROM sweeps") == [("done",)], "the sweep's end")
+
+
+def test_an_app_that_cannot_draw_says_so_and_shows_no_trace(deck: Deck, pane: PaneMaker) -> None:
+    """What ends the app is a sentence, and its trace lies in a file."""
+    broken = (
+        "import sys, kerneldeck.cli, tui.lines.frame as frame; frame.last_line = lambda *_: 1 / 0; "
+        "sys.exit(kerneldeck.cli.run(['tui']))"
+    )
+    screen = pane(size=(80, 40), TMPDIR=str(deck.root.parent))
+    screen.type("clear; " + shlex.join([sys.executable, "-c", broken]), "Enter")
+    said = screen.wait_for(lambda text: PROMPT in text and "kerneldeck: the app failed" in text)
+    assert "ZeroDivisionError" in said and "to see it again: kerneldeck tui" in said
+    assert "Traceback" not in said and "locals" not in said
+    assert screen.state("alternate_on") == "0" and screen.state("cursor_flag") == "1"
+    assert "last_line" in next(deck.root.parent.glob("kerneldeck-fault-*.txt")).read_text()
