@@ -219,7 +219,8 @@ class Host:
             )
 
     def _after_work(self) -> None:
-        self._mailboxes.clear()
+        if self.desk.running is None:  # what has ended may have waited in vain, while a sweep runs
+            self._mailboxes.clear()
         if self.log.watched:
             self.look()
         self._consider_leaving()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import KerneldeckError
 from tests.cli.deck import Deck, wait_until
 from tests.host.hosting import client, command, gated, rows, until
 
@@ -98,6 +99,24 @@ def test_a_sweep_is_stopped_for_good(sweeping: tuple[Deck, Path]) -> None:
     assert "sweep #1 is stopped" in deck.run("sweep", "stop").out
     wait_until(lambda: rows(deck.root, "SELECT state FROM sweeps") == [("stopped",)], "its end on record")
     assert "sweep #7 does not run" in deck.fault("sweep", "stop", "--sweep", "7")
+
+
+def test_a_sweep_obeys_also_after_others_were_sent_away(sweeping: tuple[Deck, Path]) -> None:
+    deck, go_on = sweeping
+    assert "is held by `kerneldeck sweep config`" in deck.fault("run", code=3)
+
+    async def given_up() -> None:
+        async with client(deck) as other:
+            waiting = await other.submit("run_objective", {"mode": "final"})
+            await other.cancel(waiting.receipt)
+            with pytest.raises(KerneldeckError, match="interrupted"):
+                await waiting.answer()
+
+    asyncio.run(given_up())
+    assert "sweep #1 is paused" in deck.run("sweep", "pause").out
+    go_on.touch()
+    assert "sweep #1 is stopped" in deck.run("sweep", "stop").out
+    assert ended(deck)[0] == "STOPPED"
 
 
 def test_by_json_and_by_call_it_is_the_same(sweeping: tuple[Deck, Path]) -> None:
