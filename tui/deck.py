@@ -240,6 +240,16 @@ class Deck:
 
         self._ask(command, command, asked)
 
+    def annotate(self, operation: str, arguments: Mapping[str, object], command: str, words: str) -> None:
+        """Something to keep with a record: done when it is answered, whatever runs."""
+
+        async def asked() -> str:
+            assert self._client is not None
+            pending = await self._client.submit(operation, arguments, lease=False, command=command)
+            return str((await pending.answer()).content["said"])
+
+        self._ask(command, words, asked)
+
     async def _watch(self, command: str, answer: Awaitable[object]) -> None:
         """A fault that ends the work is told as a sentence."""
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaFault, StorageFault
-from core.records import SweepRecord
+from core.records import Candidate, SweepRecord, TrialNote, TrialRecord
 from core.words import Status
 from sessions import schema
 from sessions.state_dir import StatePlace, create
@@ -71,6 +71,31 @@ def test_a_sweep_of_the_first_version_is_one_of_a_command(
         assert store.running_sweeps() == [SweepRecord({}, "c", "cli", 1.0, id=7)]
         assert store.sweep_events(7) == []
     assert version(place.database) == NEWEST
+
+
+@pytest.mark.parametrize("opened", [open_write, open_read])
+def test_the_records_of_an_older_version_can_be_noted_and_compared_with(
+    place: StatePlace, monkeypatch: pytest.MonkeyPatch, opened: object
+) -> None:
+    with monkeypatch.context() as second:
+        second.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
+        with open_write(place) as store:
+            store.put_contract("c", {})
+            store.add_candidate(Candidate({}, {}))
+            trial = TrialRecord(Candidate({}, {}).id, "c", "dev", "run", "local", "cli")
+            begun = store.begin_trial(trial)
+            store.end_trial(begun.ended(Status.OK, score=7.0), None)
+    with opened(place) as store:  # type: ignore[operator]
+        assert store.note(1) == TrialNote() and store.baseline("c") is None
+    if opened is open_read:
+        assert version(place.database) == 2
+        return
+    with open_write(place) as store:
+        store.set_baseline("c", 1)
+        store.put_note(1, TrialNote("of long ago", ("old",)))
+        found = store.baseline("c")
+        assert found is not None and (found.trial_id, found.scores) == (1, {"dev": 7.0})
+        assert store.note(1) == TrialNote("of long ago", ("old",))
 
 
 def test_a_migration_that_fails_leaves_the_older_file(

@@ -178,7 +178,7 @@ def test_reading_only_dims_and_says_why(root: Path) -> None:
     async def look() -> None:
         async with shown(root, snapshot(waiting=4, ended=2, running=True), readonly=True) as screen:
             assert "reads only" in (await screen.wait_for("RUN       #3")).splitlines()[0]
-            for key in ("p", "x", "X", "J", "v", "R", "a", "n", "A"):
+            for key in ("p", "x", "X", "J", "v", "R", "a", "n", "A", "b", "t"):
                 await screen.press(key)
                 await screen.wait_for("this app only reads (--readonly)")
                 screen.app.deck.say("-")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ArgumentFault
+from core.records import TrialNote
 from core.words import Status
 from sessions.history import Order, Scope, View
 from tests.tui.seeding import CONTRACT, History, opened, seed_many
@@ -86,6 +87,7 @@ def test_a_truth_value_is_sought_as_the_command_line_writes_it(some: History) ->
         ("#x", "#x is no number"),
         ("ok !", "! stands before a word that must not hold"),
         ("sweep=one", "one is no number"),
+        ("tag:", "tag= names no value"),
     ],
 )
 def test_a_word_that_means_nothing_is_refused_with_a_sentence(some: History, words: str, said: str) -> None:
@@ -129,6 +131,42 @@ def test_scores_of_another_contract_do_not_compare(some: History) -> None:
     some.reader.refresh()
     (row,) = some.reader.rows([3])
     assert not row.comparable and row.change is None and not row.standing
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("tag:fp8", [4, 2]),
+        ("tag=fp8,base", [4, 2, 1]),
+        ("tag:fp", []),
+        ("!tag:fp8", [6, 5, 3, 1]),
+        ("noted", [4, 3, 2, 1]),
+        ("UNTUNED", [1]),
+        ("fp8", [4, 2]),
+    ],
+)
+def test_tags_and_notes_choose_trials(some: History, words: str, expected: list[int]) -> None:
+    some.store.put_note(1, TrialNote("the untuned one", ("base",)))
+    some.store.put_note(2, TrialNote("", ("wide", "fp8")))
+    some.store.put_note(3, TrialNote("100 % busy"))
+    some.store.put_note(4, TrialNote("", ("fp8",)))
+    assert ids(some, words) == expected
+
+
+def test_a_row_has_its_note_and_differs_from_the_baseline_in_the_same_mode(some: History) -> None:
+    some.store.put_note(3, TrialNote("looks good", ("fp8", "again")))
+    some.store.set_baseline(CONTRACT, 2)  # 810 in dev, nothing in final
+    some.reader.refresh()
+    rows = {row.id: row for row in some.reader.rows([2, 3, 4, 5])}
+    assert (rows[3].note, rows[3].tags) == ("looks good", ("fp8", "again"))
+    assert rows[3].against_baseline == pytest.approx(760 / 810 - 1)
+    assert rows[2].is_baseline and rows[2].against_baseline == 0.0 and not rows[3].is_baseline
+    assert rows[4].against_baseline is None  # without a score
+    assert rows[5].against_baseline is None  # of another mode
+    some.reader.scope = Scope("another")
+    some.reader.refresh()
+    (row,) = some.reader.rows([3])
+    assert row.against_baseline is None and row.note == "looks good"
 
 
 def test_a_row_has_its_verdict_and_both_modes(some: History) -> None:

@@ -71,6 +71,15 @@ def _change(row: HistoryRow, scope: Scope) -> Cell:
     return f"{words.signed_percent(row.change, 2)} {word}", "ok" if word in ("best", "better") else ""
 
 
+def _baseline(row: HistoryRow, scope: Scope) -> Cell:
+    if row.is_baseline:
+        return "baseline", "mark"
+    if row.against_baseline is None:
+        return "-", "dim"
+    word = words.change_word(row.against_baseline, scope.lower_is_better)
+    return f"{words.signed_percent(row.against_baseline, 2)} {word}", "ok" if word == "better" else ""
+
+
 def _gain(row: HistoryRow, scope: Scope) -> Cell:
     if row.gain is None or row.low is None or row.high is None:
         return "-", "dim"
@@ -81,6 +90,7 @@ _FACTS: tuple[tuple[str, Callable[[HistoryRow, Scope], Cell]], ...] = (
     ("state", lambda row, _: (words.state_word(row.status), words.state_role(row.status))),
     ("score", lambda row, _: (score_text(row.score), "strong")),
     ("against best", _change),
+    ("against baseline", _baseline),
     ("verdict", lambda row, _: (row.verdict or "-", words.verdict_role(row.verdict))),
     ("gain (95 %)", _gain),
     ("mode", lambda row, _: (row.mode, "")),
@@ -89,6 +99,8 @@ _FACTS: tuple[tuple[str, Callable[[HistoryRow, Scope], Cell]], ...] = (
     ("when", lambda row, _: (words.date_text(row.started_s)[5:16], "")),
     ("candidate", lambda row, _: (row.candidate_id[:_SHORT_ID], "")),
     ("why", lambda row, _: (row.reason or "-", "")),
+    ("tags", lambda row, _: (" ".join(row.tags) or "-", "")),
+    ("note", lambda row, _: (row.note or "-", "")),
 )
 
 

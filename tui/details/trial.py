@@ -10,8 +10,9 @@ from core.measure.case_gate import CaseLine
 from core.measure.decision import Decision
 from core.measure.texts import exact_percent, noise_warning, percent, process_text, verdict_text
 from core.words import Scalar, Status
+from sessions.annotations import not_compared
 from sessions.evidence import Case, Samples, TrialEvidence
-from sessions.history import HistoryReader, Scope
+from sessions.history import HistoryReader, HistoryRow, Scope
 from tui.details.layout import Sheet, broken, foreign, heading, pairs
 from tui.details.plots import bar, strip
 from tui.history import words
@@ -51,6 +52,7 @@ def _title(evidence: TrialEvidence, scope: Scope) -> Line:
 
 def _facts(evidence: TrialEvidence, reader: HistoryReader) -> list[tuple[str, str, str]]:
     record = evidence.record
+    row = next(iter(reader.rows([record.id])), None)
     role = words.state_role(record.status) if record.status else ""
     kind = "verifier" if record.verifier else "benchmark"
     took = span_text(record.duration_s) if record.duration_s is not None else ""
@@ -58,7 +60,10 @@ def _facts(evidence: TrialEvidence, reader: HistoryReader) -> list[tuple[str, st
     return [
         ("why", record.reason, role),
         ("stage", record.stage, role),
-        ("against best", _against(evidence, reader), ""),
+        ("tags", " ".join(row.tags) if row else "", "mark"),
+        ("note", row.note if row else "", "strong"),
+        ("against best", _against(row, reader), ""),
+        ("against baseline", _against_baseline(row, reader), ""),
         ("asked", f"{record.purpose}: {record.mode} {kind} on {record.target}, by {record.actor}", ""),
         ("when", ", ".join(part for part in (words.date_text(record.started_s), took, ended) if part), ""),
         ("candidate", record.candidate_id[:_SHORT_ID], ""),
@@ -66,11 +71,9 @@ def _facts(evidence: TrialEvidence, reader: HistoryReader) -> list[tuple[str, st
     ]
 
 
-def _against(evidence: TrialEvidence, reader: HistoryReader) -> str:
-    rows = reader.rows([evidence.record.id])
-    if not rows:
+def _against(row: HistoryRow | None, reader: HistoryReader) -> str:
+    if row is None:
         return ""
-    row = rows[0]
     if not row.comparable:
         return "not comparable: it was measured under another contract"
     if row.change is None:
@@ -78,6 +81,20 @@ def _against(evidence: TrialEvidence, reader: HistoryReader) -> str:
     word = words.change_word(row.change, reader.scope.lower_is_better)
     told = "it is the best" if row.standing else f"{word}; one process, no verdict"
     return f"{words.signed_percent(row.change, 2)} in {row.mode} ({told})"
+
+
+def _against_baseline(row: HistoryRow | None, reader: HistoryReader) -> str:
+    """The change, or why there is none; nothing where no baseline is set or nothing was measured."""
+    baseline = reader.standing.baseline
+    if baseline is None or row is None or row.score is None or not row.comparable:
+        return ""
+    if row.is_baseline:
+        return "it is the baseline"
+    if row.against_baseline is None:
+        return f"not compared: {not_compared(baseline, row.mode)}"
+    word = words.change_word(row.against_baseline, reader.scope.lower_is_better)
+    percent_text = words.signed_percent(row.against_baseline, 2)
+    return f"{percent_text} in {row.mode} ({word}; the baseline is #{baseline.trial_id})"
 
 
 def _verdict(evidence: TrialEvidence, sheet: Sheet) -> Iterator[Line]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui.actions import PANES, Action
-from tui.doing import forms, looking, reading, steering
+from tui.doing import annotating, forms, looking, reading, steering
 from tui.doing.registry import HANDLERS
 
 if TYPE_CHECKING:
     from tui.app import KerneldeckApp
 
-__all__ = ["HANDLERS", "do", "forms", "looking", "reading", "steering"]
+__all__ = ["HANDLERS", "annotating", "do", "forms", "looking", "reading", "steering"]
 
 
 async def do(app: KerneldeckApp, action: Action) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _FAR = 1_000_000_000
 _ROW_ACTIONS = (
-    "row.open", "row.log", "row.copy", "row.mark", "item.again", "queue.sooner", "queue.later",
-    "queue.cancel",
+    "row.open", "row.log", "row.note", "row.baseline", "row.copy", "row.mark", "item.again",
+    "queue.sooner", "queue.later", "queue.cancel",
     "hist.compare", "hist.diff", "view.save",
 )  # fmt: skip
 

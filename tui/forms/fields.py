@@ -38,7 +38,7 @@ class Field(Protocol):
     def line(self, here: bool, width: int, glyphs: Glyphs) -> Line: ...
 
 
-def _labelled(name: str, here: bool, glyphs: Glyphs) -> Span:
+def labelled(name: str, here: bool, glyphs: Glyphs) -> Span:
     lead = f"{glyphs.cursor if here else ' '} {padded(plain(name), LABEL_WIDTH, ascii_glyphs=glyphs.ascii)} "
     return Span(lead, "key" if here else "dim")
 
@@ -92,7 +92,7 @@ class ValuesField:
         for cell in cells[first:]:
             shown += [cell, Span(" ")]
         note = "" if any(self.taken) else f"as it is{'' if self.now is None else f': {_text(self.now)}'}"
-        spans = (_labelled(self.name, here, glyphs), *shown, Span(note, "dim"))
+        spans = (labelled(self.name, here, glyphs), *shown, Span(note, "dim"))
         return cut(line_of(*spans), width, glyphs.ascii)
 
     def _cell(self, number: int, here: bool) -> Span:
@@ -127,7 +127,7 @@ class FlagField:
     def line(self, here: bool, width: int, glyphs: Glyphs) -> Line:
         box = Span(f"[{'x' if self.value else ' '}]", "cursor" if here else "")
         return cut(
-            line_of(_labelled(self.name, here, glyphs), box, (f" {self.doc}", "dim")), width, glyphs.ascii
+            line_of(labelled(self.name, here, glyphs), box, (f" {self.doc}", "dim")), width, glyphs.ascii
         )
 
 
@@ -160,7 +160,7 @@ class ChoiceField:
             chosen = number == self.at
             role = "cursor" if here and chosen else "strong" if chosen else "off"
             cells += [Span(f"({'x' if chosen else ' '}){plain(choice, 40)}", role), Span(" ")]
-        return cut((_labelled(self.name, here, glyphs), *cells), width, glyphs.ascii)
+        return cut((labelled(self.name, here, glyphs), *cells), width, glyphs.ascii)
 
 
 class TypedField:
@@ -216,7 +216,7 @@ class TypedField:
     def line(self, here: bool, width: int, glyphs: Glyphs) -> Line:
         typed = Span(padded(f"{plain(self.text)}{'_' if here else ''}", 12), "cursor" if here else "strong")
         told = (f" {plain(self.fault)}", "bad") if self.fault else (f" {self._argument.doc}", "dim")
-        return cut(line_of(_labelled(self.name, here, glyphs), typed, told), width, glyphs.ascii)
+        return cut(line_of(labelled(self.name, here, glyphs), typed, told), width, glyphs.ascii)
 
 
 def _typed(text: str, kind: Kind) -> object:

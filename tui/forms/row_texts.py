@@ -18,9 +18,9 @@ from sessions.history import MOST_AT_ONCE, HistoryReader, HistoryRow, View
 FORMATS = ("csv", "jsonl")
 _SHORT_ID = 12
 _FIELDS = (
-    "id", "status", "mode", "purpose", "score", "change", "verdict", "gain", "low", "high", "screened",
-    "decided", "duration_s", "started_s", "target", "actor", "candidate_id", "contract_id", "sweep_id",
-    "decision_id", "reason", "overlay",
+    "id", "status", "mode", "purpose", "score", "change", "against_baseline", "verdict", "gain", "low",
+    "high", "screened", "decided", "duration_s", "started_s", "target", "actor", "candidate_id",
+    "contract_id", "sweep_id", "decision_id", "reason", "overlay", "tags", "note",
 )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _as_csv(rows: Iterable[HistoryRow]) -> tuple[str, int]:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_FIELDS)
     for row in rows:
-        values = row_json(row) | {"overlay": json.dumps(row.overlay)}
+        values = row_json(row) | {"overlay": json.dumps(row.overlay), "tags": " ".join(row.tags)}
         writer.writerow(["" if value is None else value for value in values.values()])
         count += 1
     return out.getvalue(), count

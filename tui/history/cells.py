@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from core.words import JsonObject, Status
 from sessions.history import HistoryRow, Order, Scope, Standing, View
 from tui.glyphs import Glyphs
 from tui.history import words
 from tui.line import Line, Span
 from tui.numbers import score_text, span_text
-from tui.plain import ascii_only, padded, plain
+from tui.plain import ascii_only, fit, padded, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ _COLUMNS = (
     Column("mode", "mode", 6, 110),
     Column("score", "score", 10, right=True),
     Column("change", "against best", 14, 60),
+    Column("baseline", "baseline", 8, 60),
     Column("verdict", "verdict", 7, 60),
     Column("gain", "gain (95 %)", 19, 110),
     Column("screened", "dev", 9, 150, right=True),
@@ -54,14 +57,19 @@ class Look:
     glyphs: Glyphs
     now: Callable[[], float] = time.time
 
+    @property
+    def compares(self) -> bool:
+        """Whether there is a baseline to compare with."""
+        return self.standing.baseline is not None
 
-def columns_for(width: int) -> tuple[Column, ...]:
-    """The columns of a row of `width` cells; the note takes what is left."""
-    return tuple(column for column in _COLUMNS if column.least <= width)
+
+def columns_for(width: int, baseline: bool = False) -> tuple[Column, ...]:
+    """The columns of a row of `width` cells, with `baseline` that one's too; the note takes what is left."""
+    return tuple(one for one in _COLUMNS if one.least <= width and (baseline or one.key != "baseline"))
 
 
-def note_width(width: int) -> int:
-    return max(0, width - 2 - sum(column.width + 1 for column in columns_for(width)))
+def note_width(width: int, baseline: bool = False) -> int:
+    return max(0, width - 2 - sum(column.width + 1 for column in columns_for(width, baseline)))
 
 
 def header_line(width: int, view: View, look: Look) -> Line:
@@ -69,12 +77,14 @@ def header_line(width: int, view: View, look: Look) -> Line:
     arrow = "^" if view.reverse else "v"
     titles = {"screened": look.scope.screen, "decided": look.scope.decide}
     spans = [Span("  ", "dim")]
-    for column in columns_for(width):
+    for column in columns_for(width, look.compares):
         title = plain(titles.get(column.key, column.title))
         chosen = _SORTED[view.order] == column.key
         text = padded(f"{title} {arrow}" if chosen else title, column.width, column.right, look.glyphs.ascii)
         spans += [Span(text, "key" if chosen else "dim"), Span(" ")]
-    spans.append(Span(padded("what", note_width(width), ascii_glyphs=look.glyphs.ascii), "dim"))
+    spans.append(
+        Span(padded("what", note_width(width, look.compares), ascii_glyphs=look.glyphs.ascii), "dim")
+    )
     return tuple(spans)
 
 
@@ -82,14 +92,18 @@ def row_line(row: HistoryRow, width: int, look: Look, marked: bool, here: bool) 
     """The row; `here` is where the cursor stands."""
     lead = f"{look.glyphs.cursor if here else ' '}{'*' if marked else ' '}"
     spans = [Span(lead, "mark" if marked else "key")]
-    for column in columns_for(width):
+    for column in columns_for(width, look.compares):
         text, role = _CELLS[column.key](row, look)
         spans += [
             Span(padded(_own(text, look), column.width, column.right, look.glyphs.ascii), role),
             Span(" "),
         ]
+    room = note_width(width, look.compares)
+    kept = f"{_kept(row)}  " if row.note or row.tags else ""
+    spans.append(Span(fit(_own(kept, look), room, look.glyphs.ascii), "mark"))
     note, role = _note(row, look)
-    spans.append(Span(padded(_own(note, look), note_width(width), ascii_glyphs=look.glyphs.ascii), role))
+    room -= cell_len(spans[-1].text)
+    spans.append(Span(padded(_own(note, look), room, ascii_glyphs=look.glyphs.ascii), role))
     return _merged(spans)
 
 
@@ -141,6 +155,15 @@ def _change(row: HistoryRow, look: Look) -> Cell:
     return f"{words.signed_percent(row.change)} {word}", {"better": "ok", "worse": ""}.get(word, "")
 
 
+def _baseline(row: HistoryRow, look: Look) -> Cell:
+    if row.is_baseline:
+        return "baseline", "mark"
+    if row.against_baseline is None:
+        return "-", "dim"
+    better = words.change_word(row.against_baseline, look.scope.lower_is_better) == "better"
+    return words.signed_percent(row.against_baseline), "ok" if better else ""
+
+
 def _verdict(row: HistoryRow, look: Look) -> Cell:
     return (row.verdict or "-"), (words.verdict_role(row.verdict) if row.verdict else "dim")
 
@@ -161,6 +184,7 @@ _CELLS: dict[str, Callable[[HistoryRow, Look], Cell]] = {
     "mode": lambda row, look: (row.mode, "dim"),
     "score": _score,
     "change": _change,
+    "baseline": _baseline,
     "verdict": _verdict,
     "gain": _gain,
     "screened": lambda row, look: (score_text(row.screened), "dim"),
@@ -169,6 +193,12 @@ _CELLS: dict[str, Callable[[HistoryRow, Look], Cell]] = {
     "target": lambda row, look: (row.target, "dim"),
     "took": lambda row, look: (span_text(row.duration_s or 0.0), "dim"),
 }
+
+
+def _kept(row: HistoryRow) -> str:
+    """What people keep with it: `[tag tag] note`."""
+    tags = f"[{' '.join(row.tags)}]" if row.tags else ""
+    return f"{tags} {row.note}".strip()
 
 
 def _note(row: HistoryRow, look: Look) -> Cell:

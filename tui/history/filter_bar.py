@@ -19,7 +19,7 @@ from tui.paint import Paint
 from tui.panes.lines_view import LinesView
 from tui.plain import plain
 
-_HELP = "ok bad oom faster dev knob=value #12 !word text; Enter filters, Esc leaves it as it was"
+_HELP = "ok bad oom faster dev knob=value tag:word #12 !word text; Enter filters, Esc closes"
 
 
 class FilterBar(Vertical):

@@ -131,6 +131,13 @@ class HistoryTable(Widget, can_focus=True):
             self._top += above
         self._repaint()
 
+    def look_at_notes(self) -> None:
+        """Take what somebody said of records; a filter may choose others by that."""
+        if self._wanted.words:
+            self.show(self._wanted)
+        else:
+            self.look()
+
     def filter(self, words: str) -> None:
         self.show(replace(self._wanted, words=words.strip()))
 

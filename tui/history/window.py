@@ -77,6 +77,8 @@ class HistoryWindow:
         reader, view = self.reader, self.view
         if not reader.changed():
             return 0
+        if self._stands_anew() and view.order is Order.CHANGE:
+            return None
         last, running = reader.last(), tuple(reader.running())
         new = reader.newer(view, self._last, self._running)
         self._rows.clear()
@@ -94,6 +96,12 @@ class HistoryWindow:
         self.ids = array("q", reversed(fresh)) + self.ids
         self.cursor += len(fresh) if len(self.ids) > len(fresh) else 0
         return len(fresh)
+
+    def _stands_anew(self) -> bool:
+        """Look again at the best and the baseline; whether another best stands."""
+        before = self.reader.standing.candidate_id
+        self.reader.refresh()
+        return self.reader.standing.candidate_id != before
 
     def _not_there(self, new: array[int]) -> array[int]:
         """Without those that the load found already, which are among the newest."""

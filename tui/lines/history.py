@@ -23,6 +23,8 @@ def history_head(showing: Showing, width: int) -> Line:
         parts.append(
             Part(line_of("best ", (score_text(best.score, plain(workspace.unit)), "best"), trial), 1)
         )
+    if workspace is not None and workspace.baseline is not None:
+        parts.append(Part(line_of(f"baseline #{workspace.baseline}"), 2))
     newest = showing.snapshot.ended[:1]
     parts += [Part(line_of(f"newest #{one.id} {one.status}"), 3) for one in newest]
     parts.append(Part(line_of((f"filter: {plain(facts.filter) or 'none'}", "dim")), 2))

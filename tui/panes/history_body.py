@@ -31,6 +31,7 @@ class HistoryBody(Vertical, can_focus=True):
         self.reader: HistoryReader | None = None
         self._empty = LinesView(deck_app.paint, deck_app.deck.showing.glyphs.ascii)
         self._newest: object = None
+        self._annotated = 0
 
     def compose(self) -> ComposeResult:
         yield self._empty
@@ -50,7 +51,9 @@ class HistoryBody(Vertical, can_focus=True):
             return
         elif newest != self._newest:
             self.table.look()
-        self._newest = newest
+        elif showing.snapshot.annotated != self._annotated:
+            self.table.look_at_notes()
+        self._newest, self._annotated = newest, showing.snapshot.annotated
 
     def _mount_table(self, contract_id: str) -> None:
         try:
