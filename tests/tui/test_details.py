@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from core.records import Checkpoint, TrialRecord
+from core.records import Checkpoint, TrialNote, TrialRecord
 from core.words import JsonObject, Status
 from sessions.evidence import cases_of, tail, trial_evidence
 from sessions.history import BothScores, HistoryReader
@@ -91,6 +91,29 @@ def test_a_trial_tells_how_it_ended_and_why(told: Told) -> None:
     assert "why       shared memory 232448 > 227328" in text
     assert "BLOCK_M   12  the best has 128" in text
     assert "(collected)" in text
+
+
+def test_a_trial_shows_its_note_and_how_it_compares_with_the_baseline(told: Told) -> None:
+    text = told.text(TrialSubject(told.final.id))
+    assert "against baseline" not in text and "note" not in text
+    told.history.store.set_baseline(told.base.contract_id, told.final.id)
+    told.history.store.put_note(told.base.id, TrialNote("[b]untuned[/b]", ("start", "fp8")))
+    told.history.reader.refresh()
+    assert "against baseline it is the baseline" in told.text(TrialSubject(told.final.id))
+    text = told.text(TrialSubject(told.base.id))
+    assert "tags             start fp8" in text and "note             [b]untuned[/b]" in text
+    assert f"against baseline +3.90% in dev (worse; the baseline is #{told.final.id})" in text
+    assert "against baseline" not in told.text(TrialSubject(told.bad.id))
+    compared = " ".join(told.text(CompareSubject((told.base.id, told.final.id)), 120).split())
+    assert "against baseline +3.90% worse baseline" in compared and "tags start fp8 -" in compared
+
+
+def test_a_baseline_without_a_score_in_the_mode_says_that_it_does_not_compare(told: Told) -> None:
+    only_dev = told.history.trial({"BLOCK_M": 32, "num_warps": 4}, 820.0)
+    told.history.store.set_baseline(told.base.contract_id, only_dev.id)
+    told.history.reader.refresh()
+    text = " ".join(told.text(TrialSubject(told.final.id)).split())
+    assert f"not compared: baseline #{only_dev.id} has no score in final, only in dev" in text
 
 
 def test_a_trial_shows_its_verdict_with_figures_and_cases(told: Told) -> None:

@@ -16,15 +16,17 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from core.operations.arguments import bind
-from core.operations.catalogue import RUN, SWEEP_CONFIG, VERIFY
+from core.operations.catalogue import NOTE, RUN, SWEEP_CONFIG, VERIFY
+from core.records import TrialNote
 from core.words import JsonObject
 from core.workspace.config import WorkspaceConfig
 from core.workspace.toml_reader import read_workspace
 from sessions.history import Order, View
-from tests.tui.seeding import History, opened, seed_many
+from tests.tui.seeding import SCOPE, History, opened, seed_many
 from tui.forms.copy_menu import CopyMenu
 from tui.forms.copying import MOST_OSC52_BYTES, copy
 from tui.forms.form import Asked, FormScreen
+from tui.forms.note import NoteForm
 from tui.forms.options import run_form, verify_form
 from tui.forms.row_texts import export_view
 from tui.forms.sweep import SweepForm, Typical
@@ -390,6 +392,35 @@ def test_a_folder_that_cannot_be_written_is_told(history: History, monkeypatch: 
 
     (sentence,) = shown(CopyMenu(history.reader, View(), row, PAINT), body).ended
     assert isinstance(sentence, str) and sentence.startswith("row not copied: ")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_notes_and_tags_are_written_with_their_rows(history: History, tmp_path: Path, kind: str) -> None:
+    history.trial({"BLOCK_M": 64}, 800.0)
+    history.store.put_note(1, TrialNote('says "so", twice', ("start", "fp8")))
+    history.store.set_baseline(SCOPE.contract_id, 1)
+    history.reader.refresh()
+    path, count = export_view(history.reader, View("noted"), tmp_path / "out", kind)
+    text = path.read_text()
+    (row,) = csv.DictReader(text.splitlines()) if kind == "csv" else [json.loads(text)]
+    assert count == 1 and row["note"] == 'says "so", twice'
+    assert row["tags"] == ("start fp8" if kind == "csv" else ["start", "fp8"])
+    assert float(row["against_baseline"]) == 0.0
+
+
+def test_the_note_s_form_asks_for_what_changed_only() -> None:
+    form = NoteForm(7, TrialNote("as it came", ("start", "old")), PAINT)
+
+    async def body(app: Harness, pilot: Pilot[None]) -> None:
+        await pilot.press("delete", *"start ,", "enter")
+        assert app.ended == [] and "tags: ',' is no tag" in form.told.text
+        await pilot.press("backspace", *"new", "down", "delete", *"-x", "enter")
+
+    (asked,) = shown(form, body).ended
+    assert isinstance(asked, Asked)
+    assert asked.arguments == {"trial": 7, "text": "-x", "tags": ["new"], "untags": ["old"]}
+    assert asked.command == "kerneldeck note 7 --tag new --untag old -- -x"
+    bind(NOTE, asked.arguments)
 
 
 def test_what_is_too_long_for_a_clipboard_is_in_the_file(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def compare_lines(
     columns = _Columns(len(rows), sheet)
     yield columns.line("", [(f"#{row.id}", "title") for row in rows])
     for name, cell in _FACTS:
-        yield columns.line(name, [cell(row, scope) for row in rows])
+        cells = [cell(row, scope) for row in rows]
+        if name not in _IF_ANY or any(text != "-" for text, _ in cells):
+            yield columns.line(name, cells)
     if not all(row.comparable for row in rows) or len({row.mode for row in rows}) > 1:
         yield line_of(("  not of one contract and mode: their scores do not compare", "warn"))
     yield ()
@@ -102,6 +104,7 @@ _FACTS: tuple[tuple[str, Callable[[HistoryRow, Scope], Cell]], ...] = (
     ("tags", lambda row, _: (" ".join(row.tags) or "-", "")),
     ("note", lambda row, _: (row.note or "-", "")),
 )
+_IF_ANY = ("against baseline", "tags", "note")
 
 
 def _cases(each: Sequence[Sequence[Case]], columns: _Columns) -> Iterator[Line]:

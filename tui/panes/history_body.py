@@ -49,10 +49,10 @@ class HistoryBody(Vertical, can_focus=True):
             self._mount_table(contract)
         elif self.table is None:
             return
-        elif newest != self._newest:
-            self.table.look()
         elif showing.snapshot.annotated != self._annotated:
             self.table.look_at_notes()
+        elif newest != self._newest:
+            self.table.look()
         self._newest, self._annotated = newest, showing.snapshot.annotated
 
     def _mount_table(self, contract_id: str) -> None:
