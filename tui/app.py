@@ -6,10 +6,11 @@ import asyncio
 import importlib
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from textual.app import App
+from textual.reactive import Reactive
 
 from tui.actions import Action
 from tui.deck import Deck
@@ -19,29 +20,33 @@ from tui.main_screen import MainScreen
 from tui.notify import give_notice
 from tui.paint import Paint
 from tui.plain import plain
-from tui.screens.confirm import Confirm, Question
-from tui.style import LAYOUT
 from tui.sturdy import Sturdy
+from tui.style import LAYOUT
 
 if TYPE_CHECKING:
     from sessions.host.client import HostKeyAsked
 
 
 class KerneldeckApp(Sturdy, App[int]):
-    """Shows what the host tells, and asks it for what the keys say. Its result is an exit code."""
+    """Shows what the host tells, and asks it for what the keys say. Its result is an exit code.
+
+    `stands` is called once, when the first picture is painted and all that keys need is imported.
+    """
 
     TITLE = "kerneldeck"
     ENABLE_COMMAND_PALETTE = False
     INHERIT_BINDINGS = False
     CSS = LAYOUT
+    theme: Reactive[str] = Reactive("ansi-dark")  # set later, every style would be made twice
 
     def __init__(self, deck: Deck, paint: Paint, keymap: Keymap, notify: str = "") -> None:
         super().__init__()
-        self.theme = "ansi-dark"
         self.deck = deck
         self.paint = paint
         self.keymap = keymap
+        self.set_class(deck.showing.glyphs.ascii, "ascii", update=False)
         self.main = MainScreen(self)
+        self.stands: Callable[[], None] = lambda: None
         self.fault: Exception | None = None  # what ended the app
         self._tasks: set[asyncio.Task[None]] = set()
         deck.changed = self._changed
@@ -56,7 +61,8 @@ class KerneldeckApp(Sturdy, App[int]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit, 0)
-        self.begin(self._follow())
+        # Behind whatever still leads to the first picture.
+        self.call_later(self.main.call_after_refresh, lambda: self.begin(self._follow()))
 
     def begin(self, work: Coroutine[object, object, None]) -> None:
         """Do something beside the screen; a fault of it is a sentence on the screen, never its end."""
@@ -73,6 +79,7 @@ class KerneldeckApp(Sturdy, App[int]):
     async def _follow(self) -> None:
         # What only keys and the history need is imported once the first picture stands.
         await asyncio.to_thread(importlib.import_module, "tui.doing")
+        self.stands()
         await self.deck.run()
         if self.deck.lost_at_start is not None:
             self.exit(self.deck.lost_at_start.exit_code)
@@ -99,6 +106,8 @@ class KerneldeckApp(Sturdy, App[int]):
 
     async def _host_key(self, asked: HostKeyAsked) -> bool:
         """Ask about the key of a machine that nobody has connected to before."""
+        from tui.screens.confirm import Confirm, Question
+
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         kept = f"kept in {plain(asked.kept_in)}" if asked.kept_in else "for this connection only"
         question = Question(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +41,13 @@ def run_app(
 def _workspace(start: Path) -> Path:
     """The workspace's folder; where there is none, what makes one is offered."""
     from core.workspace.config import CONFIG_NAME
-    from core.workspace.templates import template_names
+
+    with suppress(OSError, RuntimeError):
+        place = start.resolve()
+        for one in (place, *place.parents):
+            if (one / CONFIG_NAME).is_file():
+                return one
+    from core.workspace.templates import template_names  # a tenth of a second, like the session below
 
     place = start.absolute()
     if place.is_dir() and not any((one / CONFIG_NAME).is_file() for one in (place, *place.parents)):
@@ -69,6 +77,7 @@ def refuse_terminal() -> None:
 def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | None, theme: str) -> int:
     depth = depth_of(os.environ)
     settle(os.environ, depth)
+    gc.disable()  # a seventh of the time to the first picture, and what is imported is no garbage
     from tui.app import KerneldeckApp
     from tui.connection import Connection
     from tui.deck import Deck
@@ -95,6 +104,7 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
     faults = (*settings.faults, *keymap.faults)
     deck.showing = replace(deck.showing, banner=_banner(faults))
     app = KerneldeckApp(deck, paint, keymap, settings.notify)
+    app.stands = _collect_what_comes
     code = app.run(mouse=settings.mouse if mouse is None else mouse)
     if app.fault is not None:
         raise app.fault
@@ -102,6 +112,12 @@ def _run(root: Path, readonly: bool, mouse: bool | None, ascii_glyphs: bool | No
         raise deck.lost_at_start
     _say_goodbye(deck.showing.snapshot)
     return code or 0
+
+
+def _collect_what_comes() -> None:
+    """Collect garbage, but never look again through what was imported: a key would wait for that."""
+    gc.freeze()
+    gc.enable()
 
 
 def _banner(faults: Sequence[str]) -> str:

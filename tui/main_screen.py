@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.actions import CONTEXT, HEALTH, HISTORY, PANES, QUEUE
+from tui.actions import CONTEXT, HEALTH, HISTORY, QUEUE
 from tui.lines.context import context_body
 from tui.lines.frame import banner_line, footer_line, last_line, pane_head, tiny_line
 from tui.lines.health import health_body
@@ -64,19 +66,25 @@ class MainScreen(Sturdy, Screen[None]):
             CONTEXT: self.context, HEALTH: self.health, QUEUE: self.queue, HISTORY: self.history,
         }  # fmt: skip
         self.panes = {name: Pane(name, body, *look) for name, body in bodies.items()}
+        self.left, self.right = Vertical(id="left"), Vertical(id="right")
         self.drawer = Drawer(deck_app, id="drawer")
         self.pane = QUEUE
         self.layout_name = ""
 
     def compose(self) -> ComposeResult:
+        # The first picture is laid out, styled and painted once, so all that it shows is set before it.
+        self._lay_out(self.app.size)
+        self._mark_open(self.panes)
+        self.set_class(bool(self._app.deck.showing.banner), "told", update=False)
+        self._fill(self.app.size)
         yield self.status
         yield self.banner
         yield self.tiny
         with Container(id="panes"):
-            with Vertical(id="left"):
+            with self.left:
                 yield self.panes[CONTEXT]
                 yield self.panes[HEALTH]
-            with Vertical(id="right"):
+            with self.right:
                 yield self.panes[QUEUE]
                 yield self.panes[HISTORY]
             yield self.drawer
@@ -84,50 +92,55 @@ class MainScreen(Sturdy, Screen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.app.set_class(self._app.deck.showing.glyphs.ascii, "ascii")
-        self.open_pane(self.pane)
+        self.panes[self.pane].body.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        self._lay_out(event.size.width, event.size.height)
+        self._lay_out(event.size)
+        self.call_after_refresh(self.show)
 
-    def _lay_out(self, width: int, height: int) -> None:
-        name = layout_of(width, height)
+    def _lay_out(self, size: Size) -> None:
+        name = layout_of(size.width, size.height)
         if name != self.layout_name:
             self.layout_name = name
-            for one in LAYOUTS:
-                self.set_class(one == name, one)
-        self.call_after_refresh(self.show)
+            self.update_classes({one: one == name for one in LAYOUTS}, update=self.is_mounted)
 
     def open_pane(self, name: str) -> None:
         """Make that pane the open one, with the focus in it."""
-        self.pane = name
-        for one in PANES:
-            self.panes[one].set_class(one == name, "open")
-        self.query_one("#left").set_class(name in (CONTEXT, HEALTH), "has-open")
-        self.query_one("#right").set_class(name in (QUEUE, HISTORY), "has-open")
+        before, self.pane = self.pane, name
+        self._mark_open({before, name})
         self.panes[name].body.focus()
         self.call_after_refresh(self.show)
+
+    def _mark_open(self, changed: Collection[str]) -> None:
+        """Give the columns and those panes the classes that say what is open; styles once they have any."""
+        for one in changed:
+            self.panes[one].set_class(one == self.pane, "open", update=self.is_mounted)
+        self.left.set_class(self.pane in (CONTEXT, HEALTH), "has-open", update=self.is_mounted)
+        self.right.set_class(self.pane in (QUEUE, HISTORY), "has-open", update=self.is_mounted)
 
     def show(self) -> None:
         """Give every part its lines; parts repaint what differs."""
         if not self.is_mounted:
             return
-        showing, width = self._app.deck.showing, self.size.width
         with self.app.batch_update():
-            self.set_class(bool(showing.banner), "told")
-            self.status.show((status_line(showing, width),))
-            self.banner.show((banner_line(showing, width),))
-            self.tiny.show((tiny_line(width, self.size.height, self._app.keymap),))
-            for name, pane in self.panes.items():
-                pane.show_head(pane_head(name, showing, pane.head.size.width or width, name == self.pane))
-            self.queue.show(showing)
-            self.context.show(partial(context_body, showing))
-            self.health.show(partial(health_body, showing))
-            self.history.look(showing)
+            self.set_class(bool(self._app.deck.showing.banner), "told")
+            self._fill(self.size)
+            self.history.look(self._app.deck.showing)
             if self.layout_name == "areas":
                 self.drawer.look()
-            self.last.show((last_line(showing, width),))
-            self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
+
+    def _fill(self, size: Size) -> None:
+        showing, width = self._app.deck.showing, size.width
+        self.status.show((status_line(showing, width),))
+        self.banner.show((banner_line(showing, width),))
+        self.tiny.show((tiny_line(width, size.height, self._app.keymap),))
+        for name, pane in self.panes.items():
+            pane.show_head(pane_head(name, showing, pane.head.size.width or width, name == self.pane))
+        self.queue.show(showing)
+        self.context.show(partial(context_body, showing))
+        self.health.show(partial(health_body, showing))
+        self.last.show((last_line(showing, width),))
+        self.footer.show((footer_line(self.pane, showing, self._app.keymap, width),))
 
     async def on_key(self, event: events.Key) -> None:
         if self.app.screen is not self or isinstance(self.focused, Input):

@@ -11,11 +11,11 @@ from core.errors import KerneldeckError
 from core.words import JsonObject, Overlay
 from core.workspace.toml_reader import read_workspace
 from sessions.state_dir import locate
-from sessions.store import SessionStore, open_read
 from tui.showing import HistoryFacts, WorkspaceFacts
 
 if TYPE_CHECKING:
     from sessions.history import HistoryReader
+    from sessions.store import SessionStore
 
 _MOST_KEPT = 20_000
 _AT_ONCE = 500
@@ -52,7 +52,7 @@ class Record:
 
     def history_reader(self, contract_id: str) -> HistoryReader | None:
         """Reads all trials, comparing those of that contract; None while there is nothing to read."""
-        from sessions.history import HistoryReader, Scope  # half of the time to the first paint
+        from sessions.history import HistoryReader, Scope
 
         store, config = self._opened(), read_workspace(self.root).config
         if store is None:
@@ -87,6 +87,8 @@ class Record:
 
     def _opened(self) -> SessionStore | None:
         if self._store is None:
+            from sessions.store import open_read  # after the first picture, like all that it needs
+
             self._store = open_read(locate(self.root, read_workspace(self.root).config.state_dir))
         return self._store
 

@@ -175,11 +175,13 @@ async def shown(
     readonly: bool = False,
     glyphs: Glyphs = UNICODE,
     notify: Callable[[str], None] = lambda sentence: None,
+    connecting: Callable[[KerneldeckApp], None] = lambda app: None,
 ) -> AsyncIterator[Shown]:
     """The app in the workspace at `root`, connected to a scripted host in that state."""
     host = Scripted(first)
 
     async def connect() -> Connection:
+        connecting(app)
         host.up()
         return host
 

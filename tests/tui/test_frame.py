@@ -18,6 +18,7 @@ from sessions.host.wire import HostFault
 from tests.cli.deck import Deck, configured
 from tests.host.hosting import rows
 from tests.tui.scripted import Shown, candidates, shown, snapshot, trial
+from tui.app import KerneldeckApp
 from tui.glyphs import ASCII
 from tui.keymap import named_key
 from tui.line import text_of
@@ -306,6 +307,23 @@ def test_what_is_typed_ahead_is_text_where_text_is_asked_for_and_no_command(root
             assert "are dropped" not in screen.text()
 
     run(look())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (110, 30), (150, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_first_picture_stands_before_a_host_is_asked_for(root: Path, size: tuple[int, int]) -> None:
+    stood: list[tuple[str, int, str]] = []
+
+    def connecting(app: KerneldeckApp) -> None:
+        stood.append((app.main.status.text, app.main.queue.size.height, app.main.footer.text))
+
+    async def look() -> None:
+        async with shown(root, snapshot(waiting=3), size, connecting=connecting):
+            pass
+
+    run(look())
+    [(status, rows_of_queue, footer)] = stood
+    assert "host connecting" in status and "? keys" in footer
+    assert rows_of_queue > size[1] // 3  # it has its place already
 
 
 def test_help_lists_every_key_of_the_pane_and_the_prompt_does_them(root: Path) -> None:
