@@ -1,5 +1,8 @@
 """The app against its budgets: `make bench-tui` prints each figure beside its budget, reached or not.
 
+Words after the script's name choose: help, history, keys, bytes, burst, idle, first-paint; all of them is
+five minutes. A figure in ms tells the processor time too, which other work on the machine hardly moves.
+
 A store of 100,000 trials, a sweep of 10,000 waiting candidates, events at a steady rate, the app on a
 pseudo-terminal whose bytes are counted. Idle and first paint use a real host, the rest a stand-in for the
 connection (tui_child.py) that tells as many events as are asked for.
@@ -7,44 +10,38 @@ connection (tui_child.py) that tells as many events as are asked for.
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import re
-import select
 import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from machine import facts
+from tui_teller import TRIALS, Teller, events_of, snapshot_of
 
-from core.events import CandidateScreened, TrialBegan, TrialEnded
-from core.records import TrialRecord
-from core.words import Status
 from sessions.history import Order, View
-from sessions.host.events import Event, Gpu, Numbered, TargetSeen, TargetView, Work, WorkspaceSeen
-from sessions.host.snapshot import Snapshot, SweepView
+from sessions.host.events import Gpu, TargetSeen, TargetView
 from tests.terminal.pty_app import PtyApp
-from tests.tui.seeding import CONTRACT, History, opened, seed_many
+from tests.tui.seeding import History, opened, seed_many
 from tui.history.window import load
 
 REPO = Path(__file__).resolve().parents[2]
 CHILD = (sys.executable, str(Path(__file__).with_name("tui_child.py")))
 APP = (sys.executable, "-m", "kerneldeck", "tui")
-TRIALS, WAITING = 100_000, 10_000
+WAITING = 10_000
+BYTE_CODE = Path(tempfile.gettempdir()) / f"kd-bench-pyc-{os.getuid()}"
 RATE, KEYS = 50.0, 100
+PARTS = ("help", "history", "keys", "bytes", "burst", "idle", "first-paint")
 IDLE_S, SWEEP_S, BURST_S, BURST_RATE = 60.0, 15.0, 10.0, 1000.0
 HEAVY = ("textual", "asyncssh", "scipy", "sklearn")
-NOW_S = 1_780_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,94 +60,16 @@ class Figure:
         return f"{self.what:<52}{self.measured:>10,.1f}{self.budget:>9,.0f} {self.unit:<10}{reached}{note}"
 
 
-# What is told
-
-
-def snapshot_of(names: list[str], root: Path) -> Snapshot:
-    """A sweep with its candidates waiting."""
-    workspace = WorkspaceSeen("cpu_rmsnorm", str(root), CONTRACT, "best_us", "us", True)
-    sweep = SweepView(1, len(names) + 1, "cli", True, waiting=tuple(names), counts={"ok": 1}, began_s=NOW_S)
-    work = Work(1, "sweep_kernel_config", "cli", "kerneldeck sweep config", 1, 1, False, NOW_S, NOW_S)
-    return Snapshot(1, os.getpid(), "bench", NOW_S, workspace, TargetView(), work, sweep=sweep)
-
-
-def events_of(names: list[str]) -> Iterator[Event]:
-    """Three events a candidate, for ever."""
-    for number, name in enumerate(itertools.cycle(names), TRIALS + 1):
-        began = TrialRecord(
-            name, CONTRACT, "dev", "screen", "local", "cli", started_s=NOW_S, sweep_id=1, id=number
-        )
-        yield TrialBegan(began)
-        yield TrialEnded(began.ended(Status.OK, score=800.0 + number % 97, duration_s=0.06))
-        yield CandidateScreened(1, name, Status.OK, 800.0 + number % 97)
-
-
-class Teller:
-    """Tells the app events over a FIFO at a rate that can be changed, and stores the trials they tell of."""
-
-    def __init__(self, history: History, folder: Path, first: Snapshot, events: Iterator[Event]) -> None:
-        self.fifo = folder / "events"
-        self.told = 0
-        self.rate = 0.0
-        self.storing = True
-        self._history, self._first, self._events = history, first, events
-        self._stop = threading.Event()
-        os.mkfifo(self.fifo)
-        # Opened for both, so that neither side waits for the other.
-        self._pipe = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
-        self._thread = threading.Thread(target=self._tell_all)
-
-    def __enter__(self) -> Teller:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        os.close(self._pipe)
-
-    def one(self, event: Event) -> None:
-        self.told += 1
-        self._write(Numbered(self.told + 1, "cli", NOW_S + self.told * 0.02, event).to_json())
-
-    def _tell_all(self) -> None:
-        self._write(self._first.to_json())
-        due = time.monotonic()
-        while not self._stop.is_set():
-            if not self.rate:
-                due = time.monotonic()
-                self._stop.wait(0.01)
-                continue
-            due += 1 / self.rate
-            if (wait_s := due - time.monotonic()) > 0:
-                self._stop.wait(wait_s)
-            event = next(self._events)
-            if self.storing and isinstance(event, TrialEnded):
-                self._store(event.trial)
-            self.one(event)
-
-    def _store(self, trial: TrialRecord) -> None:
-        started = replace(trial, id=0, status=None, score=None, sweep_id=None)
-        stored = self._history.store.begin_trial(started)
-        self._history.store.end_trial(stored.ended(Status.OK, score=trial.score, duration_s=0.06), None)
-
-    def _write(self, message: object) -> None:
-        """Write it whole, as fast as the app reads; an app that is gone holds nobody up."""
-        rest = memoryview(json.dumps(message).encode() + b"\n")
-        while rest and not self._stop.is_set():
-            _, ready, _ = select.select([], [self._pipe], [], 0.1)
-            if ready:
-                rest = rest[os.write(self._pipe, rest[: select.PIPE_BUF]) :]
-
-
 # What is measured
 
 
 def environment(**changes: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "SSH_"))}
-    for name in ("COLORTERM", "NO_COLOR", "LC_ALL"):
+    # As installed: byte code is kept, in whichever folder the surroundings name.
+    for name in ("COLORTERM", "NO_COLOR", "LC_ALL", "PYTHONDONTWRITEBYTECODE"):
         kept.pop(name, None)
-    return kept | {"TERM": "tmux-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(REPO)} | changes
+    kept |= {"TERM": "tmux-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(REPO)}
+    return kept | {"PYTHONPYCACHEPREFIX": str(BYTE_CODE)} | changes
 
 
 def has(text: str) -> Callable[[bytes], bool]:
@@ -177,11 +96,8 @@ def descendants(pid: int) -> list[int]:
 
 def cpu_s(pid: int) -> float:
     """Seconds of processor that the app has used, its children's included."""
-    ticks = 0
-    for one in descendants(pid):
-        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    threads = [task for one in descendants(pid) for task in Path(f"/proc/{one}/task").glob("*/schedstat")]
+    return sum(int(task.read_text().split()[0]) for task in threads) / 1e9
 
 
 def memory_mb(pid: int) -> float:
@@ -190,12 +106,18 @@ def memory_mb(pid: int) -> float:
 
 
 def help_time(folder: Path) -> Iterator[Figure]:
-    times = []
-    for _ in range(7):
-        began = time.perf_counter()
+    times, used = [], []
+    for number in range(8):
+        began, before = time.perf_counter(), os.times()
         subprocess.run([*APP[:3], "--help"], cwd=folder, env=environment(), check=True, capture_output=True)
-        times.append((time.perf_counter() - began) * 1000)
-    yield Figure("kerneldeck --help", statistics.median(times), 150, "ms")
+        if number:  # the first one makes the byte code
+            times.append((time.perf_counter() - began) * 1000)
+            after = os.times()
+            used.append(
+                1000 * sum(after[2:4]) - 1000 * sum(before[2:4])  # of children: user, system
+            )
+    note = f"processor {statistics.mean(used):.0f}"
+    yield Figure("kerneldeck --help", statistics.median(times), 150, "ms", note)
     probe = subprocess.run(
         [sys.executable, "-X", "importtime", *APP[1:3], "--help"],
         cwd=folder, env=environment(), check=True, capture_output=True, text=True,
@@ -227,16 +149,23 @@ def reading(history: History) -> Iterator[Figure]:
 
 def first_paint(root: Path, surroundings: dict[str, str]) -> Iterator[Figure]:
     """From the shell's exec to the first lines, the host being there already."""
-    times = []
-    for _ in range(5):
+    times, used, filled = [], [], []
+    for number in range(6):
         began = time.perf_counter()
         with PtyApp(APP, surroundings, str(root)) as app:
             app.read_until(has("Context"), 60.0)
-            times.append((time.perf_counter() - began) * 1000)
-            app.read_until(has("runs"), 60.0)
+            first_s, first_used_s = time.perf_counter() - began, cpu_s(app.pid)
+            app.read_until(lambda written: re.search(rb"\d runs", written) is not None, 60.0)
+            whole_s = time.perf_counter() - began
             app.press("q")
             app.wait()
-    yield Figure("first paint", statistics.median(times), 600, "ms", f"slowest {max(times):.0f}")
+        if number:  # the first one makes the byte code, and starts the host
+            times.append(first_s * 1000)
+            used.append(first_used_s * 1000)
+            filled.append(whole_s * 1000)
+    note = f"slowest {max(times):.0f}, processor {statistics.median(used):.0f}"
+    note += f"; with what the files and the history say {statistics.median(filled):.0f}"
+    yield Figure("first paint", statistics.median(times), 600, "ms", note)
 
 
 def idle_local(root: Path, surroundings: dict[str, str]) -> Iterator[Figure]:
@@ -327,10 +256,12 @@ def keys_under_load(history: History, names: list[str], folder: Path) -> Iterato
         start = len(app.written)
         app.press("j")  # from now on nothing follows the newest
         app.read_until(lambda written: re.search(rb">[ *] *#\d+ ", written[start:]) is not None)
+        before_s, began = cpu_s(app.pid), time.perf_counter()
         times = sorted(key_times(app))
+        used = 100 * (cpu_s(app.pid) - before_s) / (time.perf_counter() - began)
         teller.rate = 0.0
     p95 = times[int(0.95 * len(times))]
-    note = f"median {statistics.median(times):.0f}, slowest {times[-1]:.0f}"
+    note = f"median {statistics.median(times):.0f}, slowest {times[-1]:.0f}, {used:.0f} % of a core"
     yield Figure("key to repaint, 100,000 rows and 50 events/s, p95", p95, 50, "ms", note)
 
 
@@ -378,37 +309,55 @@ def end_host(root: Path, surroundings: dict[str, str]) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    wanted = sys.argv[1:] or PARTS
+    if unknown := [name for name in wanted if name not in PARTS]:
+        sys.exit(f"there is no {unknown[0]}; there are {', '.join(PARTS)}")
     print(f"the app against its budgets: {facts('textual')}")
     print(f"{'':<52}{'measured':>10}{'budget':>9}")
     with tempfile.TemporaryDirectory(prefix="kd-bench-") as scratch:
-        folder = Path(scratch)
-        root = folder / "w"
-        shutil.copytree(REPO / "kernels" / "cpu_rmsnorm", root)
-        shutil.copy(REPO / "kernels" / "kerneldeck_timing.py", root)
-        history = opened(root)
-        seed_many(history, TRIALS)
-        first = history.store.trial(1)
-        assert first is not None
-        history.best(first)
-        names = [f"{number:064x}" for number in range(WAITING)]
-        surroundings = environment(XDG_RUNTIME_DIR=str(folder), KERNELDECK_HOST_IDLE_S="60")
-        told: list[Callable[[], Iterator[Figure]]] = [
-            lambda: help_time(folder),
-            lambda: reading(history),
-            lambda: keys_under_load(history, names, folder / "keys"),
-            lambda: sweep_bytes(history, names, folder / "bytes"),
-            lambda: burst(history, names, folder / "burst"),
-            lambda: idle_connected(history, folder / "idle"),
-        ]
-        for measure in told:
+        measured(wanted, Path(scratch))
+
+
+def measured(wanted: Sequence[str], folder: Path) -> None:
+    if "help" in wanted:
+        show(lambda: help_time(folder))
+    if set(wanted) <= {"help"}:
+        return
+    root = folder / "w"
+    history = seeded(root)
+    names = [f"{number:064x}" for number in range(WAITING)]
+    told: dict[str, Callable[[], Iterator[Figure]]] = {
+        "history": lambda: reading(history),
+        "keys": lambda: keys_under_load(history, names, folder / "keys"),
+        "bytes": lambda: sweep_bytes(history, names, folder / "bytes"),
+        "burst": lambda: burst(history, names, folder / "burst"),
+        "idle": lambda: idle_connected(history, folder / "idle"),
+    }
+    for name, measure in told.items():
+        if name in wanted:
             show(measure)
-        history.store.close()
-        history.reader.store.close()
-        try:
+    history.store.close()
+    history.reader.store.close()
+    surroundings = environment(XDG_RUNTIME_DIR=str(folder), KERNELDECK_HOST_IDLE_S="60")
+    try:
+        if "first-paint" in wanted:
             show(lambda: first_paint(root, surroundings))
+        if "idle" in wanted:
             show(lambda: idle_local(root, surroundings))
-        finally:
-            end_host(root, surroundings)
+    finally:
+        end_host(root, surroundings)
+
+
+def seeded(root: Path) -> History:
+    """A shipped workspace with its long history and a best."""
+    shutil.copytree(REPO / "kernels" / "cpu_rmsnorm", root)
+    shutil.copy(REPO / "kernels" / "kerneldeck_timing.py", root)
+    history = opened(root)
+    seed_many(history, TRIALS)
+    first = history.store.trial(1)
+    assert first is not None
+    history.best(first)
+    return history
 
 
 def show(measure: Callable[[], Iterator[Figure]]) -> None:
