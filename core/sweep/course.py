@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from core.engine import Engine
-from core.errors import StorageFault
+from core.errors import Busy, StorageFault
 from core.events import SweepEnded, SweepStep
 from core.records import SweepRecord
 from core.sweep import telling
@@ -47,7 +47,7 @@ class Course:
             return refused
         try:
             self.hear(command)
-        except StorageFault as fault:
+        except (Busy, StorageFault) as fault:
             return f"{fault.sentence}; the sweep goes on without this"
         return ""
 

@@ -90,8 +90,7 @@ class SweepExecutor:
         except asyncio.CancelledError:
             with suppress(StorageFault):
                 if not self.course.detached:
-                    self.course.hear(StopAsked(INTERRUPTED, self.engine.actor))
-                    self._close()
+                    self._interrupted()
             raise
         except KerneldeckError as fault:
             with suppress(StorageFault):
@@ -100,6 +99,12 @@ class SweepExecutor:
         finally:
             self.mailbox.close()
         return self._close()
+
+    def _interrupted(self) -> None:
+        """Stopped, on record; a winner that was being kept is, whatever of that was done before."""
+        out, stopped = self.course.state.out, StopAsked(INTERRUPTED, self.engine.actor)
+        self.course.hear(self._keep(out.candidate_id) if isinstance(out, Keep) else stopped)
+        self._close()
 
     def _close(self) -> SweepReport:
         state = self.course.state

@@ -13,6 +13,7 @@ import pytest
 
 from core.errors import ArgumentFault, ChangedMeanwhile
 from core.events import CandidateScreened, Event, GateStep, SweepBegan, TrialEnded
+from core.records import Candidate
 from core.sweep.executor import SweepExecutor
 from core.sweep.plan import Cancel, Pause, Resume
 from sessions.binding import call, declared
@@ -20,7 +21,7 @@ from sessions.gc import reachable_blobs
 from sessions.session import Caller, open_session
 from sessions.state_dir import locate
 from sessions.store import open_write
-from tests.sweep.live import Gated, Live, screened, store_of
+from tests.sweep.live import Gated, Live, ended, screened, store_of
 
 Work = Callable[[], Awaitable[None]]
 
@@ -222,6 +223,34 @@ def test_a_sweep_of_a_command_ends_with_it(gated: Gated) -> None:
     assert (sweep.state, sweep.summary["reason"]) == ("stopped", "interrupted")
     assert run(gated, "resume_sweep")["outcome"] == "stopped", "it is only reported"
     assert counted(gated) == Counter({"start": 1, 2: 1})
+
+
+def test_a_command_that_goes_while_its_winner_is_kept_has_kept_it(
+    gated: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = SweepExecutor._written
+
+    async def work() -> None:
+        sweep = Live(gated.deck, detached=False)
+        gone: list[asyncio.Task[None]] = []
+
+        def going(executor: SweepExecutor, winner: Candidate) -> str:
+            if not gone:
+                gone.append(asyncio.create_task(sweep.cut_off()))
+            return written(executor, winner)
+
+        monkeypatch.setattr(SweepExecutor, "_written", going)
+        sweep.start()
+        await sweep.until(ended)
+        await gone[0]
+
+    gated.let_go()
+    live(work)
+    with store_of(gated.deck) as store:
+        (sweep,) = store.sweeps()
+        assert (sweep.state, sweep.summary["reason"]) == ("done", "kept")
+        assert len(store.best_history()) == 2, "the first best and the winner"
+    assert '"block": 4' in gated.deck.read("config.json")
 
 
 def test_one_that_became_detached_while_it_ran_goes_on(gated: Gated) -> None:

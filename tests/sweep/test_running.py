@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from core.errors import Busy, KerneldeckError, StorageFault
 from core.events import CandidateMoved, CandidateRequeued, CandidateScreened, SweepPaused, SweepResumed
 from core.sweep.mailbox import HAS_ENDED
 from core.sweep.plan import Cancel, Command, Move, Pause, Resume, Retry, StopAsked
 from core.words import Status
+from sessions.store import SessionStore
 from tests.cli.deck import processes_with
 from tests.sweep.live import Gated, Live, screened, store_of
 
@@ -156,21 +158,19 @@ def test_commands_that_come_together_are_answered_in_their_order(gated: Gated) -
     live(work)
 
 
-def test_a_full_disk_refuses_the_command_and_not_the_sweep(
-    gated: Gated, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", [StorageFault, Busy], ids=["a full disk", "a locked database"])
+def test_what_cannot_be_stored_refuses_the_command_and_not_the_sweep(
+    gated: Gated, monkeypatch: pytest.MonkeyPatch, fault: type[KerneldeckError]
 ) -> None:
-    from core.errors import StorageFault
-    from sessions.store import SessionStore
-
-    def full(*_: object) -> None:
-        raise StorageFault("cannot store what happened in the sweep: the disk is full")
+    def refuses(*_: object) -> None:
+        raise fault("cannot store what happened in the sweep: so it is")
 
     async def work() -> None:
         sweep = Live(gated.deck)
         sweep.start()
         await sweep.until_screening(2)
         with monkeypatch.context() as patched:
-            patched.setattr(SessionStore, "add_sweep_events", full)
+            patched.setattr(SessionStore, "add_sweep_events", refuses)
             said = await sweep.ask(Pause("tui"))
         assert said.startswith("cannot store what happened") and said.endswith(
             "the sweep goes on without this"
