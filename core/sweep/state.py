@@ -35,6 +35,7 @@ from core.sweep.plan import (
     Work,
 )
 from core.sweep.standing import TARGET, Dropped, SweepState
+from core.sweep.together import screened_together
 from core.words import Status
 
 INFRA_RETRIES = 1
@@ -68,10 +69,15 @@ def step(state: SweepState, event: Event) -> tuple[SweepState, Instruction | Non
 
 
 def replay(plan: Plan, events: Iterable[Event]) -> SweepState:
-    """The state that these events lead to."""
+    """The state that these events lead to, in time that grows with their number."""
     state, _ = begin(plan)
-    for event in events:
-        state, _ = step(state, event)
+    heard, start = tuple(events), 0
+    while start < len(heard):
+        state, count = screened_together(state, heard, start)
+        start += count
+        if count == 0:
+            state, _ = step(state, heard[start])
+            start += 1
     return state
 
 

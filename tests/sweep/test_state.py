@@ -6,16 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.sweep import state as machine
 from core.sweep.plan import (
     BaselineFailed,
     BaselineReady,
+    Cancel,
     Confirm,
     Confirmed,
+    Event,
     FinalVerified,
     Instruction,
     Keep,
+    Move,
+    Pause,
     Plan,
     PrepareBaseline,
+    Resume,
     RunScreen,
     Stop,
     StopAsked,
@@ -25,7 +31,7 @@ from core.sweep.plan import (
     WinnerKept,
 )
 from core.sweep.standing import SweepState
-from core.sweep.state import begin, leaders, step
+from core.sweep.state import begin, leaders, replay, step
 from core.words import Status
 
 
@@ -226,3 +232,56 @@ def test_whatever_happens_a_sweep_ends_and_keeps_only_what_was_shown(
     assert state.ended
     assert all(screens.count(candidate) <= 2 for candidate in screens)
     assert step(state, StopAsked("again")) == (state, None)
+
+
+def test_a_long_sweep_is_replayed_without_a_step_for_each_screening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is screened in its order counts together; the state is the one that steps lead to."""
+    names = tuple(f"c{number}" for number in range(400))
+    events: list[Event] = [BaselineReady("best", 1)]
+    for number, name in enumerate(names[:392]):  # the budget is spent while the last of them runs
+        status = Status.INFRA if number == 100 else Status.CRASH if number % 7 == 0 else Status.OK
+        score = float(number) if status is Status.OK else None
+        events += [TrialEnded(name, status, score, number + 2), TimePassed(number / 10)]
+        if number == 100:
+            events.append(TrialEnded(name, Status.OK, 0.5, number + 2))
+    plan = Plan(names, budget_s=39.0)
+    stepped, _ = begin(plan)
+    for event in events:
+        stepped, _ = step(stepped, event)
+    assert stepped.phase == "confirm" and len(stepped.screened) == 392
+
+    counted: list[Event] = []
+
+    def counting(before: SweepState, event: Event) -> tuple[SweepState, Instruction | None]:
+        counted.append(event)
+        return step(before, event)
+
+    monkeypatch.setattr(machine, "step", counting)
+    assert replay(plan, events) == stepped
+    assert len(counted) < 30
+
+
+OK_A, OK_B = TrialEnded("a", Status.OK, 2.0, 1), TrialEnded("b", Status.OK, 1.0, 2)
+NO_C = TrialEnded("c", Status.INFRA, trial_id=3)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [OK_A, Pause("tui"), OK_B],
+        [OK_A, Pause("tui"), OK_B, TimePassed(3.0), Resume("tui"), NO_C],
+        [TrialEnded("a", Status.INFRA), OK_A, OK_B, NO_C, NO_C],
+        [OK_A, Cancel("b", "cli"), OK_B],
+        [TimePassed(1.0), Move("d", -5, "cli"), OK_A, TrialEnded("d", Status.OK, 3.0), OK_B],
+        [OK_A, OK_B, TimePassed(5.0), TrialEnded("c", Status.CRASH)],
+        [OK_A, TimePassed(5.0), OK_B],
+    ],
+    ids=["paused", "resumed", "infra", "cancelled", "moved", "last", "budget"],
+)
+def test_a_replay_is_the_steps_whatever_comes_between(events: list[Event]) -> None:
+    plan = Plan(("a", "b", "c", "d"), budget_s=5.0, waits_for_target=True)
+    heard = [BaselineReady("best"), *events]
+    stepped, _ = begin(plan)
+    for event in heard:
+        stepped, _ = step(stepped, event)
+    assert replay(plan, heard) == stepped
