@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import stat
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from core.errors import KerneldeckError
@@ -30,7 +34,7 @@ def watch(start: Path, as_json: bool) -> int:
 
 async def _watched(start: Path, as_json: bool) -> None:
     client = await HostClient.connect(start, command="kerneldeck watch", readonly=True)
-    async with client:
+    async with client, _while_read():
         seen = 0
         async for update in client.updates():
             if isinstance(update, Snapshot):
@@ -41,6 +45,32 @@ async def _watched(start: Path, as_json: bool) -> None:
             latest = client.latest
             if latest is not None and latest.leaving:
                 return
+
+
+@asynccontextmanager
+async def _while_read() -> AsyncIterator[None]:
+    """What is inside ends when the reader of a pipe has gone, also while there is nothing to write."""
+    loop, out = asyncio.get_running_loop(), sys.stdout.fileno()
+    gone = asyncio.Event()
+    if not stat.S_ISFIFO(os.fstat(out).st_mode):
+        yield
+        return
+    task = asyncio.current_task()
+    assert task is not None
+
+    def end() -> None:
+        loop.remove_reader(out)
+        gone.set()
+        task.cancel()
+
+    loop.add_reader(out, end)  # nothing can be read there; an error of the pipe wakes it
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not gone.is_set():
+            raise
+    finally:
+        loop.remove_reader(out)
 
 
 def _event(numbered: Numbered, as_json: bool) -> str:

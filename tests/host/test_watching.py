@@ -61,6 +61,17 @@ def test_watch_ends_with_the_host_and_when_its_reader_goes(deck: Deck) -> None:
     assert events[-1]["event"] == {"type": "HostLeaves", "reason": "it was stopped"}
 
 
+def test_watch_ends_with_its_reader_while_nothing_happens(deck: Deck) -> None:
+    """As in `kerneldeck watch --plain | head -1`: the shell would wait, and the host stay for it."""
+    watching = command(deck, "watch", "--plain")
+    line_with(watching, "nothing runs")
+    assert watching.stdout is not None and watching.stderr is not None
+    watching.stdout.close()
+    assert watching.wait(60) == 0
+    assert watching.stderr.read() == ""
+    watching.stderr.close()
+
+
 def test_status_tells_who_works_and_who_waits(deck: Deck) -> None:
     assert "no host runs for" in deck.run("host", "status").out
     reached, go_on = gated(deck)
