@@ -35,7 +35,7 @@ _COLUMNS = (
     Column("mode", "mode", 6, 110),
     Column("score", "score", 10, right=True),
     Column("change", "against best", 14, 60),
-    Column("baseline", "baseline", 8, 60),
+    Column("baseline", "baseline", 8, 76),
     Column("verdict", "verdict", 7, 60),
     Column("gain", "gain (95 %)", 19, 110),
     Column("screened", "dev", 9, 150, right=True),
