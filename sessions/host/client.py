@@ -239,10 +239,12 @@ class HostClient:
             raise self._end() from None
 
     async def _read(self) -> None:
-        with suppress(WireFault):
-            while (message := await read_message(self._reader)) is not None:
-                self._take(message)
-        self._end()
+        try:
+            with suppress(WireFault):
+                while (message := await read_message(self._reader)) is not None:
+                    self._take(message)
+        finally:  # also after a fault of whoever is told
+            self._end()
 
     def _end(self) -> KerneldeckError:
         """Whoever waits for an answer is told that none will come."""

@@ -81,7 +81,7 @@ class Desk:
         except KerneldeckError as fault:
             job.ended.set_exception(fault)
         except Exception as error:
-            job.ended.set_exception(_internal(error))
+            job.ended.set_exception(internal_fault(error))
 
     def _expire(self, job: Job) -> None:
         if job in self._queue and self._running is not None:
@@ -156,7 +156,7 @@ class Desk:
             job.ended.set_result(answer)
             self._after()
         else:
-            self._end(job, error if isinstance(error, KerneldeckError) else _internal(error))
+            self._end(job, error if isinstance(error, KerneldeckError) else internal_fault(error))
 
     def _end(self, job: Job, fault: KerneldeckError) -> None:
         ended = WorkEnded(job.work.receipt, fault.code, fault.exit_code, fault.sentence)
@@ -165,13 +165,15 @@ class Desk:
         self._after()
 
 
-class _Internal(KerneldeckError):
+class InternalFault(KerneldeckError):
+    """A programming error met while something was done for a client."""
+
     code = "internal"
 
 
-def _internal(error: BaseException) -> KerneldeckError:
-    """A fault of ours: its trace goes to the host's log."""
+def internal_fault(error: BaseException) -> KerneldeckError:
+    """What the client is told of a fault of ours; its trace goes to the host's log."""
     traceback.print_exception(error)
-    return _Internal(
+    return InternalFault(
         f"internal fault: {type(error).__name__}: {error}", "please report it with the host's log"
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from core.errors import KerneldeckError
+from core.errors import Busy, KerneldeckError, StorageFault
 from core.operations.catalogue import operation_named
 from core.operations.declaration import Answer, Operation
 from core.records import SweepRecord
@@ -53,8 +53,9 @@ def _arguments(sweep: SweepRecord) -> JsonObject:
 
 
 def keep_sweeps(store: SessionStore, sweeps: Iterable[int]) -> None:
-    """These sweeps were leased and are no longer: another host goes on with them."""
-    for number in sweeps:
-        record = store.sweep(number)
-        if record is not None and record.ended_s is None:
-            store.update_sweep(replace(record, detached=True))
+    """These sweeps are leased no longer: another host goes on with them, where that can be stored."""
+    with suppress(StorageFault, Busy):
+        for number in sweeps:
+            record = store.sweep(number)
+            if record is not None and record.ended_s is None and not record.detached:
+                store.update_sweep(replace(record, detached=True))

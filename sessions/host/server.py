@@ -209,8 +209,13 @@ class Host:
             if job.told is not None:
                 job.told(numbered)
 
+        def began(sweep: int, mailbox: Mailbox) -> None:
+            self._mailboxes[sweep] = mailbox
+            if not job.work.leased:  # its client may have gone while the sweep was being set up
+                keep_sweeps(self.held.store, [sweep])
+
         work = job.work
-        caller = Caller(work.actor, work.command, 0.0, job.ask, not work.leased, self._mailboxes.__setitem__)
+        caller = Caller(work.actor, work.command, 0.0, job.ask, not work.leased, began)
         while self._recovered:
             tell(Note(f"recovered: {self._recovered.pop(0)}"))
         with acting_as(job.environment, job.cwd):

@@ -30,6 +30,21 @@ _PAUSE_S = 0.02
 _STDERR = 2
 
 
+class _Waiting:
+    """Whoever waits at a pipe for what comes of the start; told once, as others get its number then."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe: int | None = pipe
+
+    def tell(self, message: dict[str, object]) -> None:
+        """Tell it and close the pipe; whoever waited may have gone."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            with suppress(OSError):
+                os.write(pipe, json.dumps(message).encode() + b"\n")
+                os.close(pipe)
+
+
 class _OtherServes(Exception):
     """Another host of this workspace listens."""
 
@@ -42,24 +57,25 @@ def serve(start: Path, ready: int) -> int:
     """
     if ready > _STDERR and os.fork():
         os._exit(0)
+    waiting = _Waiting(ready)
     try:
         _, here = host_place(start)
         with _held(start, str(here.socket)) as held:
             check_socket(here.socket)  # a dead one is replaced: whoever holds the workspace may
             recovered = _recovered(held)
             os.chdir("/")
-            asyncio.run(_served(held, here.socket, recovered, ready))
+            asyncio.run(_served(held, here.socket, recovered, waiting))
             _drop_empty(here.log)
     except _OtherServes:
-        _tell(ready, {"ready": True})
+        waiting.tell({"ready": True})
     except KerneldeckError as fault:
-        _tell(ready, {"fault": fault_json(fault)})
+        waiting.tell({"fault": fault_json(fault)})
         return fault.exit_code
     return 0
 
 
-async def _served(held: Held, socket: Path, recovered: list[str], ready: int) -> None:
-    await Host(held, idle_s(), recovered).run(socket, lambda: _tell(ready, {"ready": True}))
+async def _served(held: Held, socket: Path, recovered: list[str], waiting: _Waiting) -> None:
+    await Host(held, idle_s(), recovered).run(socket, lambda: waiting.tell({"ready": True}))
 
 
 def idle_s() -> float:
@@ -82,7 +98,8 @@ def _held(start: Path, listening: str) -> Iterator[Held]:
             other = holder_of(host_place(start)[0])
             if other is not None and other.socket and _listens(other.socket):
                 raise _OtherServes from None
-            if other is None or not other.socket or time.monotonic() >= until_s:
+            # A lock of which nothing can be read is just being taken or left.
+            if (other is not None and not other.socket) or time.monotonic() >= until_s:
                 raise
             time.sleep(_PAUSE_S)
             continue
@@ -112,10 +129,3 @@ def _drop_empty(log: Path) -> None:
 def _recovered(held: Held) -> list[str]:
     workspace = read_workspace(held.root)
     return recover(held.store, JournaledFiles(held.root, workspace.config.files.mutable, held.store))
-
-
-def _tell(ready: int, message: dict[str, object]) -> None:
-    """Whoever waited for it may have gone."""
-    with suppress(OSError):
-        os.write(ready, json.dumps(message).encode() + b"\n")
-        os.close(ready)

@@ -40,7 +40,8 @@ async def start_host(root: Path, place: SocketPlace) -> None:
         ) from None
     finally:
         os.close(ours)
-        process.wait()  # it only starts the host, and has ended by then
+        process.kill()  # it only starts the host, and has ended by then unless it hangs
+        process.wait()
     told = _told(written)
     if "fault" in told:
         raise ToldFault(told["fault"])

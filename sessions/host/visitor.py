@@ -15,7 +15,7 @@ from core.operations.declaration import Answer
 from core.version import VERSION
 from core.words import JsonObject
 from sessions.host.codec import to_json
-from sessions.host.desk import Desk, Job
+from sessions.host.desk import Desk, Job, internal_fault
 from sessions.host.event_log import EventLog, Outbox
 from sessions.host.events import ClientView, Work
 from sessions.host.requests import (
@@ -188,6 +188,8 @@ class Visitor:
             self.outbox.put({"re": number, "fault": fault_json(fault)})
         except WireFault:
             self.writer.transport.abort()
+        except Exception as error:
+            self.outbox.put({"re": number, "fault": fault_json(internal_fault(error))})
 
     async def _snapshot(self) -> JsonObject:
         self.host.look()
