@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 
 import pytest
@@ -52,12 +51,10 @@ def test_a_constraint_with_a_knob_of_neither_is_left_out() -> None:
     assert count_valid(space, {"b": 3}, {"a": (1, 2, 3, 4)}) == Count(4, 2)
 
 
-def test_a_space_of_many_millions_is_counted_in_no_time() -> None:
+def test_a_space_of_many_millions_is_counted_in_a_few_thousand_steps() -> None:
     space = Space.of(read_workspace(KERNELS / "tensor_plan").config)
     chosen = {knob.name: knob.values for knob in space.knobs}
-    began = time.process_time()
-    found = count_valid(space, {}, chosen)
-    assert time.process_time() - began < 1.0
+    found = count_valid(space, {}, chosen, most_steps=5000)
     assert found.exact and found.raw == space.raw_count() > 10**10
     # block_k <= 2 block_n: 18 of 24; persistent needs 4 warps: 15 of 16; split_k 4 is not scalar: 8 of 9.
     assert found.valid == found.raw * 18 * 15 * 8 // (24 * 16 * 9)

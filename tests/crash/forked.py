@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 PR_SET_CHILD_SUBREAPER = 36
-DEADLINE_S = 30
+DEADLINE_S = 120
 REPO = Path(__file__).resolve().parents[2]
 Said: TypeAlias = list[dict[str, Any]]
 

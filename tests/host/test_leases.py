@@ -37,6 +37,7 @@ def test_a_killed_sweep_is_stopped(knobbed: Deck) -> None:
     kill(running.pid)
     running.communicate()
     wait_until(lambda: rows(knobbed.root, "SELECT state FROM sweeps") == [("stopped",)], "its end on record")
+    assert rows(knobbed.root, "SELECT id FROM trials WHERE status IS NULL") == []
     wait_until(lambda: only_the_host(knobbed), "the end of all that it had started")
 
 

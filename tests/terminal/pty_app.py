@@ -12,6 +12,8 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.cli.deck import DEADLINE_S
+
 
 class PtyApp:
     """A child process whose terminal is ours; use it with `with`."""
@@ -27,7 +29,7 @@ class PtyApp:
         self.written = bytearray()
         self.code: int | None = None
 
-    def read_until(self, seen: Callable[[bytes], bool], within_s: float = 20.0) -> bytes:
+    def read_until(self, seen: Callable[[bytes], bool], within_s: float = DEADLINE_S) -> bytes:
         """Everything written so far once `seen` is true of it; AssertionError when it never is."""
         deadline_s = time.monotonic() + within_s
         while not seen(bytes(self.written)):
@@ -56,7 +58,7 @@ class PtyApp:
     def press(self, keys: str) -> None:
         os.write(self.handle, keys.encode())
 
-    def wait(self, within_s: float = 20.0) -> int:
+    def wait(self, within_s: float = DEADLINE_S) -> int:
         """The exit code, what the app still writes being read meanwhile."""
         deadline_s = time.monotonic() + within_s
         while self.code is None:

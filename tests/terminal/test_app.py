@@ -100,3 +100,5 @@ def test_two_apps_one_of_which_only_reads(deck: Deck, pane: PaneMaker) -> None:
     reading.wait_for(PROMPT)
     go_on.touch()
     acting.wait_for("sums#01 DONE 8/8")
+    paused_by = "SELECT json_extract(event, '$.actor') FROM sweep_events WHERE event LIKE '%Pause%'"
+    assert rows(deck.root, paused_by) == [("tui",)], "once, by the one that acts"

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tests.cli.deck import Deck, wait_until
-from tests.host.hosting import host_pid, kill, rows
+from tests.host.hosting import holder, host_pid, kill, rows
 from tests.terminal.acting import PaneMaker, app_pids, sweep_that_waits
 from tests.terminal.tmux import PROMPT
 
@@ -32,8 +32,10 @@ def test_the_app_leaves_when_the_process_above_it_is_killed(deck: Deck, pane: Pa
     screen = pane()
     screen.start()
     screen.wait_for("sums idle")
+    host = host_pid(deck.root)
     kill(app_pids(deck)[0])
     wait_until(lambda: app_pids(deck) == [], "the app's end")
+    assert host_pid(deck.root) == host, "the host stays"
 
 
 def test_a_killed_host_is_followed_by_another_that_goes_on(deck: Deck, pane: PaneMaker) -> None:
@@ -57,8 +59,10 @@ def test_a_host_that_was_stopped_is_started_again_only_when_asked(deck: Deck, pa
     screen.wait_for("sums idle")
     deck.run("host", "stop")
     screen.wait_for("host ended")
+    assert holder(deck.root) is None
     screen.press("r")
-    screen.wait_for("sums idle")
+    screen.wait_for(lambda text: "sums idle" in text and "host ended" not in text, "another host")
+    assert host_pid(deck.root)
 
 
 def test_ctrl_c_and_a_hangup_stop_nothing(deck: Deck, pane: PaneMaker) -> None:
@@ -66,10 +70,12 @@ def test_ctrl_c_and_a_hangup_stop_nothing(deck: Deck, pane: PaneMaker) -> None:
     screen = pane()
     screen.start()
     screen.wait_for("sums#01 RUN")
+    host = host_pid(deck.root)
     screen.press("C-c")
     screen.wait_for("nothing was stopped")
     os.kill(app_pids(deck)[0], signal.SIGHUP)
     screen.wait_for(PROMPT)
+    assert host_pid(deck.root) == host
     go_on.touch()
     wait_until(lambda: rows(deck.root, "SELECT state FROM sweeps") == [("done",)], "the sweep's end")
 

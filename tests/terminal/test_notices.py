@@ -53,6 +53,7 @@ def test_tmux_shows_the_notice_to_whoever_is_attached(
         screen.start()
         client.read_until(lambda written: b"RUN" in written)
         screen.press("4")  # the notice is seen whatever the app shows
+        assert b"DONE" not in client.written
         go_on.touch()
         client.read_until(lambda written: b"sums sweep #1 DONE: 8 of 8 screened" in written)
         screen.press("q")

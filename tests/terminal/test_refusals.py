@@ -48,8 +48,10 @@ def test_a_bare_kerneldeck_on_a_terminal_is_the_app(deck: Deck, pane: PaneMaker)
     screen = pane()
     screen.type(f"clear; {APP[0]} -m kerneldeck", "Enter")
     screen.wait_for("sums idle")
+    assert screen.state("alternate_on") == "1"
     screen.press("q")
     screen.wait_for(PROMPT)
+    assert screen.state("alternate_on") == "0"
 
 
 def test_a_newer_history_is_refused_with_its_sentence(deck: Deck, surroundings: dict[str, str]) -> None:
@@ -75,7 +77,8 @@ def test_a_workspace_that_is_deleted_under_the_app_is_told_on_the_screen(deck: D
     screen.wait_for("sums idle")
     for file in ("kerneldeck.toml", "benchmark.sh"):
         (deck.root / file).unlink()
-    screen.wait_for("BAD")
+    assert "Traceback" not in screen.wait_for("BAD")
+    assert screen.state("alternate_on") == "1", "the app goes on"
     deck.write("benchmark.sh", "")
     screen.press("q")
     screen.wait_for(PROMPT)
