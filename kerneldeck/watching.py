@@ -95,7 +95,8 @@ def standing(snapshot: Snapshot) -> str:
     if sweep is not None and not sweep.ended:
         done = sum(sweep.counts.values())
         paused = f", paused by {sweep.paused_by}" if sweep.paused_by else ""
-        said += f": sweep #{sweep.id} {sweep.phase} {done}/{sweep.total}{paused}"
+        phase = f"{sweep.phase} " if sweep.phase else ""
+        said += f": sweep #{sweep.id} {phase}{done}/{sweep.total}{paused}"
     waiting = len(snapshot.queue)
     return f"{said}; {waiting} more {'wait' if waiting > 1 else 'waits'}" if waiting else said
 
@@ -118,10 +119,10 @@ async def _attached(start: Path) -> int:
     async with client:
         with Display(quiet=False) as display:
             ended = await _followed(client, display)
-    if ended is None:
-        print("nothing runs")
-        return 0
     with streams.answering():
+        if ended is None:
+            print("nothing runs")
+            return 0
         why = f": {printable(ended.sentence)}" if ended.sentence else ""
         print(f"#{ended.receipt} ended: {ended.outcome}{why}")
     return ended.exit_code

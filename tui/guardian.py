@@ -42,16 +42,22 @@ def _outcome(run: Callable[[], int]) -> int:
     try:
         code = run()
     except KerneldeckError as fault:
-        print(f"kerneldeck: {fault.sentence}" + (f"\n  {fault.hint}" if fault.hint else ""), file=sys.stderr)
+        _say(f"kerneldeck: {fault.sentence}" + (f"\n  {fault.hint}" if fault.hint else ""))
         code = fault.exit_code
     except BaseException as error:
         told = f"{type(error).__name__}: {error}; {keep_trace(error)}"
-        print(f"kerneldeck: the app failed: {told}\n  {HOW_TO_RETURN}", file=sys.stderr)
+        _say(f"kerneldeck: the app failed: {told}\n  {HOW_TO_RETURN}")
         code = 1
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
     return code
+
+
+def _say(words: str) -> None:
+    """To whoever still has the terminal open."""
+    with contextlib.suppress(OSError):
+        print(words, file=sys.stderr, flush=True)
 
 
 def _end_with_parent() -> None:
@@ -79,7 +85,7 @@ def _watch(child: int, before: list[object] | None) -> int:
         return code
     _put_right(before, _SCREEN_OFF + _MODES_OFF)
     name = signal.Signals(os.WTERMSIG(status)).name
-    print(f"kerneldeck: the app was ended by {name}\n  {HOW_TO_RETURN}", file=sys.stderr)
+    _say(f"kerneldeck: the app was ended by {name}\n  {HOW_TO_RETURN}")
     return 1
 
 

@@ -132,4 +132,8 @@ def _say_goodbye(snapshot: Snapshot) -> None:
     sweep, work = snapshot.sweep, snapshot.work
     what = f"sweep #{sweep.id}" if sweep is not None and not sweep.ended else work.command if work else ""
     if what:
-        print(f"{what} goes on; to see it again: kerneldeck tui, or line by line: kerneldeck attach")
+        with suppress(OSError):  # a terminal that was closed
+            print(
+                f"{what} goes on; to see it again: kerneldeck tui, or line by line: kerneldeck attach",
+                flush=True,
+            )
