@@ -24,7 +24,7 @@ from sessions.rows import json_object
 from sessions.standing import scores_of_best
 
 if TYPE_CHECKING:
-    from sessions.session import Reading
+    from core.workspace.config import WorkspaceConfig
     from sessions.store import SessionStore
 
 
@@ -50,11 +50,11 @@ class Scope:
     knobs: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, reading: Reading) -> Scope:
-        config = reading.workspace.config
+    def of(cls, contract_id: str, config: WorkspaceConfig) -> Scope:
+        """That contract, and what the workspace's own files say."""
         objective = config.objective
         return cls(
-            reading.contract_id, objective.decide, tuple(config.modes), objective.metric, objective.unit,
+            contract_id, objective.decide, tuple(config.modes), objective.metric, objective.unit,
             objective.direction == "lower", tuple(knob.name for knob in config.knobs),
         )  # fmt: skip
 

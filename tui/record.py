@@ -14,7 +14,7 @@ from sessions.state_dir import locate
 from tui.showing import HistoryFacts, WorkspaceFacts
 
 if TYPE_CHECKING:
-    from sessions.history import HistoryReader
+    from sessions.history import HistoryReader, Scope
     from sessions.store import SessionStore
 
 _MOST_KEPT = 20_000
@@ -52,17 +52,16 @@ class Record:
 
     def history_reader(self, contract_id: str) -> HistoryReader | None:
         """Reads all trials, comparing those of that contract; None while there is nothing to read."""
-        from sessions.history import HistoryReader, Scope
+        from sessions.history import HistoryReader
 
-        store, config = self._opened(), read_workspace(self.root).config
-        if store is None:
-            return None
-        objective = config.objective
-        scope = Scope(
-            contract_id, objective.decide, tuple(config.modes), objective.metric, objective.unit,
-            objective.direction == "lower", tuple(knob.name for knob in config.knobs),
-        )  # fmt: skip
-        return HistoryReader(store, scope)
+        store = self._opened()
+        return None if store is None else HistoryReader(store, self.scope(contract_id))
+
+    def scope(self, contract_id: str) -> Scope:
+        """What the history is read for under that contract; KerneldeckError without a readable workspace."""
+        from sessions.history import Scope
+
+        return Scope.of(contract_id, read_workspace(self.root).config)
 
     def overlays(self, candidates: Iterable[str]) -> Mapping[str, Overlay]:
         """The knobs that each of these sets; a candidate that cannot be read has none."""

@@ -18,6 +18,7 @@ from sessions.host.wire import HostFault
 from tests.cli.deck import Deck, configured
 from tests.host.hosting import rows
 from tests.tui.scripted import Shown, candidates, shown, snapshot, trial
+from tests.tui.seeding import opened
 from tui.app import KerneldeckApp
 from tui.glyphs import ASCII
 from tui.keymap import named_key
@@ -402,3 +403,24 @@ def test_an_unknown_host_key_is_asked_about_with_its_fingerprint(root: Path, key
             assert await answer is trusted
 
     run(look())
+
+
+def test_the_history_compares_under_the_contract_that_is_there_now(root: Path) -> None:
+    history = opened(root)
+    history.best(history.trial({"block": 4}, 100.0))
+
+    async def look() -> None:
+        now = snapshot(ended=1)
+        async with shown(root, now) as screen:
+            await screen.press("4")
+            await screen.wait_for("#1 OK ")
+            reader = screen.app.main.history.reader
+            assert reader is not None and reader.standing.candidate_id
+            assert now.workspace is not None
+            await screen.tell(replace(now, workspace=replace(now.workspace, contract_id="d" * 64)))
+            await screen.wait_for(lambda _: not reader.standing.candidate_id)
+            assert [row.comparable for row in reader.rows([1])] == [False]
+
+    run(look())
+    history.store.close()
+    history.reader.store.close()

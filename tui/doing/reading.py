@@ -71,11 +71,11 @@ async def _mark(app: KerneldeckApp) -> None:
 
 @handles("hist.compare")
 async def _compare(app: KerneldeckApp) -> None:
-    marked = app.main.history.table.marked if app.main.history.table is not None else ()
-    if len(marked) < 2:
-        app.deck.say("compare: mark two to four rows with Space first")
-        return
-    show_details(app, CompareSubject(tuple(marked)))
+    table = app.main.history.table
+    if table is None:
+        app.deck.say("compare: there are no runs yet")
+    elif chosen := table.compared():
+        show_details(app, CompareSubject(chosen))
 
 
 @handles("hist.diff")

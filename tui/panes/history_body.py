@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -49,6 +50,8 @@ class HistoryBody(Vertical, can_focus=True):
             self._mount_table(contract)
         elif self.table is None:
             return
+        elif self.reader is not None and contract not in ("", self.reader.scope.contract_id):
+            self._read_for(contract)
         elif showing.snapshot.annotated != self._annotated:
             self.table.look_at_notes()
         elif newest != self._newest:
@@ -73,6 +76,13 @@ class HistoryBody(Vertical, can_focus=True):
         self.mount(self.bar, self.table)
         if self.has_focus:
             self.table.focus()
+
+    def _read_for(self, contract_id: str) -> None:
+        """Compare from now on with what stands for that contract."""
+        assert self.reader is not None and self.table is not None
+        with suppress(KerneldeckError):  # told in Context; tried again with the next change
+            self.reader.scope = self._app.deck.record.scope(contract_id)
+            self.table.show(self.table.view)
 
     def on_focus(self) -> None:
         if self.table is not None:
