@@ -129,10 +129,13 @@ class Deck:
 
     async def _after(self, fault: KerneldeckError, pause_s: float) -> float:
         """Wait until it is worth trying again: at once after a crash, when asked after a goodbye."""
-        left = self.showing.snapshot.leaving
+        left, followed = self.showing.snapshot.leaving, self._client is not None
         self._client = None
         if left:
-            self._link(ENDED, sentence=f"the host has left: {left}", hint="r starts it again")
+            if followed:
+                self._link(ENDED, sentence=f"the host has left: {left}", hint="r starts it again")
+            else:  # it was asked to start again, and says why it cannot
+                self._link(ENDED, fault)
             await self._again.wait()
         else:
             self._link(LOST, fault)
