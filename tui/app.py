@@ -7,10 +7,13 @@ import importlib
 import os
 import signal
 from collections.abc import Callable, Coroutine
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from textual.app import App
 from textual.reactive import Reactive
+from textual.screen import Screen
 
 from tui.actions import Action
 from tui.deck import Deck
@@ -19,6 +22,7 @@ from tui.lines.frame import why_dimmed
 from tui.main_screen import MainScreen
 from tui.notify import give_notice
 from tui.paint import Paint
+from tui.partial import only_changed
 from tui.plain import plain
 from tui.sturdy import Sturdy
 from tui.style import LAYOUT
@@ -48,6 +52,7 @@ class KerneldeckApp(Sturdy, App[int]):
         self.main = MainScreen(self)
         self.stands: Callable[[], None] = lambda: None
         self.fault: Exception | None = None  # what ended the app
+        self._doing: ModuleType | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         deck.changed = self._changed
         deck.ask_person = self._host_key
@@ -64,6 +69,9 @@ class KerneldeckApp(Sturdy, App[int]):
         # Behind whatever still leads to the first picture.
         self.call_later(self.main.call_after_refresh, lambda: self.begin(self._follow()))
 
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        super()._display(screen, only_changed(renderable))
+
     def begin(self, work: Coroutine[object, object, None]) -> None:
         """Do something beside the screen; a fault of it is a sentence on the screen, never its end."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
@@ -78,11 +86,15 @@ class KerneldeckApp(Sturdy, App[int]):
 
     async def _follow(self) -> None:
         # What only keys and the history need is imported once the first picture stands.
-        await asyncio.to_thread(importlib.import_module, "tui.doing")
+        await self._imported()
         self.stands()
         await self.deck.run()
         if self.deck.lost_at_start is not None:
             self.exit(self.deck.lost_at_start.exit_code)
+
+    async def _imported(self) -> ModuleType:
+        self._doing = await asyncio.to_thread(importlib.import_module, "tui.doing")
+        return self._doing
 
     def _changed(self) -> None:
         if self.is_running and self.main.is_mounted:
@@ -99,8 +111,7 @@ class KerneldeckApp(Sturdy, App[int]):
             self.deck.say(why)
             return
         try:
-            doing = await asyncio.to_thread(importlib.import_module, "tui.doing")
-            await doing.do(self, action)
+            await (self._doing or await self._imported()).do(self, action)
         except Exception as error:
             self.deck.say(f"internal fault in {action.id}: {type(error).__name__}: {plain(error)}")
 

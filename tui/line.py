@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 
 from rich.cells import cell_len, get_character_cell_size
@@ -21,8 +22,10 @@ class Span:
 
 Line: TypeAlias = tuple[Span, ...]
 Lines: TypeAlias = tuple[Line, ...]
+Cells: TypeAlias = list[tuple[str, str]]
 BLANK: Line = ()
 _READABLE = 12
+_CHEAPER_THAN_A_MOVE = 12  # cells: going elsewhere and setting the style again is as many bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +88,26 @@ def _width_of(parts: Sequence[Part], between: str) -> int:
     return sum(width_of(part.line) for part in parts) + len(between) * (len(parts) - 1)
 
 
-def changed_cells(before: Line, after: Line) -> tuple[int, int]:
-    """From which cell on, and up to which, two lines look different; (0, 0) when they look the same."""
+def changed_ranges(before: Line, after: Line) -> list[tuple[int, int]]:
+    """From which cell on, and up to which, two lines look different; what differs nearby is one range."""
     old, new = _cells(before), _cells(after)
-    start = next((number for number, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
-    if start is None:
-        if len(old) == len(new):
-            return (0, 0)
-        start = min(len(old), len(new))
-    end = max(len(old), len(new))
-    while len(old) == len(new) and end > start + 1 and old[end - 1] == new[end - 1]:
-        end -= 1
-    # A character of two cells is painted whole.
-    return max(0, start - 1), end + 1
+    if old == new:
+        return []
+    ranges: list[tuple[int, int]] = []
+    for number, (was, now) in enumerate(zip_longest(old, new)):
+        if was == now:
+            continue
+        if ranges and number - ranges[-1][1] < _CHEAPER_THAN_A_MOVE:
+            ranges[-1] = (ranges[-1][0], number + 1)
+        else:
+            ranges.append((number, number + 1))
+    # Where one wide character replaces another, their second cells are the same.
+    return [(start, end + 1 if end < len(new) and not new[end][0] else end) for start, end in ranges]
 
 
-def _cells(line: Line) -> list[tuple[str, str]]:
+def _cells(line: Line) -> Cells:
     """What stands in each cell, and in which role; the second cell of a wide character holds nothing."""
-    cells: list[tuple[str, str]] = []
+    cells: Cells = []
     for span in line:
         if span.text.isascii():
             cells += [(character, span.role) for character in span.text]

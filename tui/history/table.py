@@ -6,24 +6,24 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from textual import events
-from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
 from core.errors import KerneldeckError
-from sessions.history import HistoryReader, Order, View
+from sessions.history import HistoryReader, HistoryRow, Order, View
 from tui.glyphs import UNICODE, Glyphs
 from tui.history.cells import Look, header_line, row_line
 from tui.history.window import HistoryWindow, Loaded, load
-from tui.line import Line, Span, changed_cells, cut, line_of, text_of
+from tui.line import Line, Span, cut, line_of, text_of
 from tui.paint import Paint
-from tui.panes.lines_view import strip_of
+from tui.panes.lines_view import refresh_changed, strip_of
 from tui.plain import plain
 
 MOST_COMPARED = 4
 RELOAD_AFTER_S = 1.0
+_MOST_LINES = 1000
 _ORDERS = tuple(Order)
 
 
@@ -82,6 +82,7 @@ class HistoryTable(Widget, can_focus=True):
         self._glyphs = glyphs
         self._top = 0
         self._shown: list[Line] = []
+        self._lines: dict[int, tuple[object, Line]] = {}
         self._wanted = View()
         self._reload: Timer | None = None
 
@@ -283,10 +284,7 @@ class HistoryTable(Widget, can_focus=True):
     def _repaint_line(self, y: int) -> None:
         if not 0 <= y < len(self._shown):
             return
-        line = self._line(y)
-        start, end = changed_cells(self._shown[y], line)
-        if end:
-            self.refresh(Region(start, y, min(end, self.size.width) - start, 1))
+        refresh_changed(self, y, self._shown[y], self._line(y))
 
     def on_resize(self, event: events.Resize) -> None:
         self._shown = [()] * event.size.height
@@ -328,10 +326,22 @@ class HistoryTable(Widget, can_focus=True):
             return line_of(("  not read", "warn"))
         if row is None:
             return line_of((f"  #{self.window.ids[index]} is gone", "off"))
-        here = index == self.window.cursor
-        line = row_line(row, width, look, row.id in self.window.marks, here)
-        line = cut(line, width, self._glyphs.ascii)
-        return (Span(text_of(line), "cursor"),) if here and self.has_focus else line
+        return self._row_line(row, look, index == self.window.cursor)
+
+    def _row_line(self, row: HistoryRow, look: Look, here: bool) -> Line:
+        """The row's line, made again only where what it is made of is another: most rows only move."""
+        width, marked, minute = self.size.width, row.id in self.window.marks, int(look.now() // 60)
+        made_of = (row, width, look.standing, marked, here, here and self.has_focus, minute)
+        before = self._lines.get(row.id)
+        if before is not None and before[0] == made_of:
+            return before[1]
+        line = cut(row_line(row, width, look, marked, here), width, self._glyphs.ascii)
+        if here and self.has_focus:
+            line = (Span(text_of(line), "cursor"),)
+        if len(self._lines) >= _MOST_LINES:
+            self._lines.clear()
+        self._lines[row.id] = (made_of, line)
+        return line
 
     def _nothing(self, y: int) -> Line:
         if y != 1 or len(self.window):

@@ -82,7 +82,7 @@ class HistoryWindow:
         last, running = reader.last(), tuple(reader.running())
         new = reader.newer(view, self._last, self._running)
         self._rows.clear()
-        if last != self._last or running != self._running:
+        if view.filtered and (last != self._last or running != self._running):
             self.total = reader.total()
         fresh = self._not_there(new)
         if fresh and (view.order is not Order.TIME or self._is_late(fresh[0])):
@@ -90,6 +90,8 @@ class HistoryWindow:
         self._last, self._running = last, running
         if not fresh:
             return 0
+        if not view.filtered:
+            self.total += len(fresh)  # counting a long history takes longer than all else here
         if view.reverse:
             self.ids.extend(fresh)
             return 0

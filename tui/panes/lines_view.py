@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.line import Line, Lines, changed_cells, text_of
+from tui.line import Line, Lines, changed_ranges, text_of
 from tui.paint import Paint
 from tui.plain import ascii_only, plain
 
@@ -27,6 +27,14 @@ def strip_of(line: Line, paint: Paint, ascii_glyphs: bool, width: int, base: str
         if (safe := span.text if span.text.isprintable() else plain(span.text))
     ]
     return Strip(segments).adjust_cell_length(width, under)
+
+
+def refresh_changed(widget: Widget, y: int, before: Line, after: Line) -> None:
+    """Have those cells of the widget's row painted in which the lines differ."""
+    width = widget.size.width
+    ranges = changed_ranges(before, after)
+    if regions := [Region(start, y, min(end, width) - start, 1) for start, end in ranges if start < width]:
+        widget.refresh(*regions)
 
 
 class LinesView(Widget):
@@ -48,9 +56,7 @@ class LinesView(Widget):
         before, self._lines = self._lines, lines
         for number in range(max(len(before), len(lines))):
             old = before[number] if number < len(before) else ()
-            start, end = changed_cells(old, lines[number] if number < len(lines) else ())
-            if end:
-                self.refresh(Region(start, number, min(end, self.size.width) - start, 1))
+            refresh_changed(self, number, old, lines[number] if number < len(lines) else ())
 
     def render_line(self, y: int) -> Strip:
         line = self._lines[y] if y < len(self._lines) else ()

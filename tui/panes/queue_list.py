@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
+from textual import events
+from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
 
 from core.workspace.config import Knob
-from tui.line import Line, Span, changed_cells, line_of, wrapped
+from tui.line import Line, Span, line_of, wrapped
 from tui.lines.queue import NOTHING_YET, Columns, columns_of, queue_columns, queue_line
 from tui.paint import Paint
-from tui.panes.lines_view import strip_of
+from tui.panes.lines_view import refresh_changed, strip_of
 from tui.queue_rows import QueueRow, QueueRows, queue_rows
 from tui.record import Record
 from tui.showing import Showing
@@ -20,8 +21,12 @@ from tui.showing import Showing
 _SAMPLED = 48  # rows whose knobs tell which columns are worth their place
 
 
-class QueueList(ScrollView, can_focus=True):
-    """Ended, running and waiting rows with one cursor."""
+class QueueList(Widget, can_focus=True):
+    """Ended, running and waiting rows with one cursor.
+
+    It keeps its own place: the screen library would lay the screen out anew with every row that comes, and
+    paint every row anew that moves, though the cells of neighbours are mostly the same.
+    """
 
     def __init__(self, record: Record, paint: Paint, showing: Showing, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -33,6 +38,7 @@ class QueueList(ScrollView, can_focus=True):
         self._columns_for: object = None
         self._key = ""
         self._number = 0
+        self._top = 0
         self._first_knob = 0
         self._painted: dict[int, Line] = {}
 
@@ -42,7 +48,7 @@ class QueueList(ScrollView, can_focus=True):
 
     @property
     def text(self) -> str:
-        rows = range(self.scroll_offset.y, min(len(self._rows), self.scroll_offset.y + self.size.height))
+        rows = range(self._top, min(len(self._rows), self._top + self.size.height))
         return "\n".join("".join(span.text for span in self._line(number)) for number in rows)
 
     def show(self, showing: Showing) -> None:
@@ -50,8 +56,6 @@ class QueueList(ScrollView, can_focus=True):
         before = self._rows
         self._showing = showing
         self._rows = queue_rows(showing.snapshot, showing.hide_bad)
-        if len(before) != len(self._rows):
-            self.virtual_size = Size(self.size.width, len(self._rows) + 1)
         self._follow_key(before)
         self._repaint()
 
@@ -64,13 +68,13 @@ class QueueList(ScrollView, can_focus=True):
             moved = 0 if found is None else found - self._number
             self._number = max(0, min(self._number if found is None else found, len(self._rows) - 1))
             if moved:
-                self._scroll(self.scroll_offset.y + moved)
+                self._scroll(self._top + moved)
         self._number = max(0, self._number)
         self._key = self._rows.row(self._number).key if len(self._rows) else ""
 
     def _bring_into_view(self, keep_ahead: bool = False) -> None:
         height = max(1, self.size.height - 1)
-        top = self.scroll_offset.y
+        top = self._top
         if keep_ahead:
             # What runs stands at a third of the pane: the last results above, what comes below.
             self._scroll(self._number - height // 3)
@@ -81,9 +85,7 @@ class QueueList(ScrollView, can_focus=True):
 
     def _scroll(self, top: int) -> None:
         most = max(0, len(self._rows) + 1 - self.size.height)
-        top = max(0, min(top, most))
-        if top != self.scroll_offset.y:
-            self.scroll_to(y=top, animate=False, immediate=True, force=True)
+        self._top = max(0, min(top, most))
 
     def move(self, by: int) -> None:
         """Put the cursor so many rows on; it stops at the ends."""
@@ -111,26 +113,37 @@ class QueueList(ScrollView, can_focus=True):
         self._repaint()
 
     def on_resize(self) -> None:
-        self.virtual_size = Size(self.size.width, len(self._rows) + 1)
         self._columns_for = None
         self._follow_key(self._rows)
+        self._set_columns()
         self.refresh()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._scroll_by(event, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._scroll_by(event, -1)
+
+    def _scroll_by(self, event: events.MouseEvent, by: int) -> None:
+        event.stop()
+        self._scroll(self._top + by)
+        self._repaint()
 
     # Painting.
 
     def _repaint(self) -> None:
         """Refresh the rows in view whose line is another one than was painted."""
         self._set_columns()
-        for y in range(self.size.height):
+        for y in range(self.size.height if self.display else 0):
             self._repaint_line(y)
 
     def _repaint_line(self, y: int) -> None:
         """Refresh the cells that differ; all of them where the cursor, which fills the row, comes or goes."""
         before, line = self._painted.get(y, ()), self._line_at(y)
-        whole = y not in self._painted or _on_cursor(before) != _on_cursor(line)
-        start, end = (0, self.size.width) if whole else changed_cells(before, line)
-        if end:
-            self.refresh(Region(start, y, min(end, self.size.width) - start, 1))
+        if y not in self._painted or _on_cursor(before) != _on_cursor(line):
+            self.refresh(Region(0, y, self.size.width, 1))
+        else:
+            refresh_changed(self, y, before, line)
 
     def _set_columns(self) -> None:
         """Columns are chosen once a sweep, width and shift: values that come later never move them."""
@@ -163,7 +176,7 @@ class QueueList(ScrollView, can_focus=True):
             return told[y] if y < len(told) else ()
         if y == 0:
             return queue_columns(self._columns, self._showing.unit, self.size.width)
-        number = y - 1 + self.scroll_offset.y
+        number = y - 1 + self._top
         if number >= len(self._rows):
             return ()
         line = self._line(number)
@@ -176,10 +189,6 @@ class QueueList(ScrollView, can_focus=True):
         line = self._painted[y] = self._line_at(y)
         base = "cursor" if _on_cursor(line) else ""
         return strip_of(line, self._paint, self._showing.glyphs.ascii, self.size.width, base)
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        self._set_columns()
 
 
 def _on_cursor(line: Line) -> bool:
