@@ -16,6 +16,7 @@ from core.decide import Comparison, Question, compare
 from core.engine import Engine
 from core.errors import ArgumentFault, ChangedMeanwhile, ConfigFault, StorageFault
 from core.events import Note
+from core.figures import figure
 from core.measure.anchor import Anchor
 from core.measure.rule import Rule
 from core.records import Candidate, Checkpoint, FileSet
@@ -190,7 +191,7 @@ async def _beyond_limit(
     if not _worse(engine, middle, limit):
         return "", final
     runs = f", median of {len(scores)} runs" if len(scores) > 1 else ""
-    return f"the score {middle:g}{runs} is worse than max_score {limit:g}", final
+    return f"the score {figure(middle)}{runs} is worse than max_score {figure(limit)}", final
 
 
 async def _too_bad(engine: Engine, settings: Settings, report: Report) -> Report:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from core.figures import figure
 from core.words import JsonObject
 
 SHORT_ID = 12
@@ -35,8 +36,7 @@ def number(value: object, unit: str = "") -> str:
     """A score in its unit: whole numbers with separators, others to six figures."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "-"
-    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-    return f"{text} {unit}".strip()
+    return f"{figure(value)} {unit}".strip()
 
 
 def change_text(fraction: float | None) -> str:

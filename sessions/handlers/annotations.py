@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from core.errors import ArgumentFault
+from core.figures import figure
 from core.operations.declaration import Answer
 from core.records import Baseline, TrialNote, TrialRecord
 from core.words import JsonObject, Status
@@ -85,7 +86,7 @@ def _trial(store: SessionStore, number: int) -> TrialRecord:
 def _described(baseline: Baseline, reading: Reading) -> str:
     unit = reading.workspace.config.objective.unit
     scores = ", ".join(
-        f"{mode} {score:.6g} {unit}".rstrip() for mode, score in sorted(baseline.scores.items())
+        f"{mode} {figure(score)} {unit}".rstrip() for mode, score in sorted(baseline.scores.items())
     )
     return f"trial #{baseline.trial_id} ({baseline.candidate_id[:SHORT_ID]}: {scores})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from core.figures import figure
 from core.operations.declaration import Answer
 from core.records import Candidate
 from core.trials import Asked, Trial, mode_named, run_scored, run_trial, verifying_mode
@@ -74,7 +75,7 @@ def _regression(session: Session, trials: list[Trial], max_score: float | None) 
         return ""
     middle = median(scores)
     worse = middle > max_score if session.engine.lower_is_better else middle < max_score
-    return f"the median {middle:g} is worse than max_score {max_score:g}" if worse else ""
+    return f"the median {figure(middle)} is worse than max_score {figure(max_score)}" if worse else ""
 
 
 def _spread(session: Session, trials: list[Trial]) -> JsonObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core import events as engine
+from core.figures import figure
 from core.records import TrialRecord
 from sessions.host import events as host
 from sessions.host.events import Numbered
@@ -31,7 +32,7 @@ def _engine_line(event: host.Event) -> str:
 
 
 def _ending(trial: TrialRecord) -> str:
-    score = "" if trial.score is None else f" {trial.score:g}"
+    score = "" if trial.score is None else f" {figure(trial.score)}"
     reason = f": {trial.reason}" if trial.reason else ""
     return f"{trial.status}{score}{reason}"
 
