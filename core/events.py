@@ -43,7 +43,8 @@ class SweepBegan:
     """A sweep starts, or goes on after its host has died.
 
     `waiting` are the candidates still to screen, in order; `counts` how those screened before ended, by
-    status. `paused_by` names the actor when it goes on paused.
+    status, and which scored best (in the objective's unit). `paused_by` names the actor when it goes on
+    paused.
     """
 
     sweep_id: int
@@ -53,6 +54,8 @@ class SweepBegan:
     actor: str
     detached: bool = False
     paused_by: str = ""
+    best_score: float | None = None
+    best_candidate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,12 @@ from core.words import Status
 def began(record: SweepRecord, state: SweepState) -> told.SweepBegan:
     """A sweep that starts, or goes on from where its events led."""
     waiting = (state.running, *state.waiting) if state.running else state.waiting
+    sign = 1.0 if state.plan.lower_is_better else -1.0
+    scored = [(one.score, one.candidate_id) for one in state.screened if one.score is not None]
+    best_score, best_candidate = min(scored, key=lambda one: sign * one[0], default=(None, ""))
     return told.SweepBegan(
         record.id, waiting, len(state.plan.candidates), counts(state), record.actor, record.detached,
-        state.paused_by,
+        state.paused_by, best_score, best_candidate,
     )  # fmt: skip
 
 

@@ -172,6 +172,7 @@ def _begun(event: engine.SweepBegan, when_s: float) -> SweepView:
     return SweepView(
         event.sweep_id, event.total, event.actor, event.detached, PAUSED if event.paused_by else RUN,
         event.paused_by, waiting=event.waiting, counts=dict(event.counts), began_s=when_s,
+        best_score=event.best_score, best_candidate=event.best_candidate,
     )  # fmt: skip
 
 

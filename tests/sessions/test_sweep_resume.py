@@ -18,6 +18,8 @@ from core.sweep.executor import SweepExecutor
 from core.sweep.plan import Cancel, Pause, Resume
 from sessions.binding import call, declared
 from sessions.gc import reachable_blobs
+from sessions.host.events import Numbered
+from sessions.host.snapshot import Snapshot, fold
 from sessions.session import Caller, open_session
 from sessions.state_dir import locate
 from sessions.store import open_write
@@ -111,6 +113,25 @@ def test_it_goes_on_where_it_was_cut_off_and_tells_the_same(
     assert told_of(answer) == told_of(undisturbed)
     assert screened(gated.deck, 1) == [("start", "ok"), (2, "ok"), (4, "cancelled"), (4, "ok"), (8, "ok")]
     assert '"block": 4' in gated.deck.read("config.json")
+
+
+def test_whoever_watches_it_go_on_sees_what_scored_best_before(gated: Gated) -> None:
+    cut_off_in_screening(gated)
+    two = gated.candidate(2)
+
+    events: list[Event] = []
+
+    async def work() -> None:
+        sweep = Live(gated.deck)
+        sweep.start("resume_sweep")
+        await sweep.until_screening(4)
+        events.extend(sweep.events)
+        await sweep.cut_off()
+
+    live(work)
+    began = next(event for event in events if isinstance(event, SweepBegan))
+    seen = fold(Snapshot(), Numbered(1, "test", 0.0, began)).sweep
+    assert seen is not None and (seen.best_score, seen.best_candidate) == (121, two)
 
 
 def ended_screen(event: Event) -> bool:
