@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from core.errors import KerneldeckError
 from sessions.host.events import Numbered
 from sessions.host.snapshot import Snapshot
+from sessions.host.wire import HostFault
 from tui.connection import Connect, Connection
 from tui.glyphs import Glyphs
 from tui.lines.last import told
@@ -57,6 +58,7 @@ class Deck:
         self._numbers = itertools.count(1)
         self._again = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._seen: tuple[int, object] | None = None
 
     @property
     def client(self) -> Connection | None:
@@ -108,6 +110,12 @@ class Deck:
                     self.showing = replace(self.showing, last=line)
                 if client.latest is not None:
                     self._take(client.latest)
+        except KerneldeckError:
+            raise
+        except Exception as error:  # of ours: what is shown is no longer followed, and has to look so
+            raise HostFault(
+                f"internal fault: {type(error).__name__}: {error}", "it is tried again"
+            ) from error
         finally:
             with suppress(KerneldeckError, OSError):
                 await client.close()
@@ -188,8 +196,6 @@ class Deck:
             self.showing = replace(self.showing, facts=self.record.facts())
         self._seen = (newest, snapshot.workspace)
 
-    _seen: tuple[int, object] | None = None
-
     def _set_clock(self) -> None:
         """A running clock while something runs; without that, one look when the figures grow stale."""
         if self._clock is not None:
@@ -207,6 +213,12 @@ class Deck:
 
     # Asking.
 
+    def _host(self) -> Connection:
+        """The host, which may have gone between a key and what it asks for."""
+        if self._client is None:
+            raise HostFault("not asked for: the host has just gone", "press it again")
+        return self._client
+
     def log(self, command: str) -> None:
         """Keep the command line that what was just done stands for."""
         self.commands = [*self.commands, command][-_LONGEST_LOG:]
@@ -217,8 +229,7 @@ class Deck:
         """A command to that sweep (None: the one that runs); `words` name it until it is answered."""
 
         async def asked() -> str:
-            assert self._client is not None
-            return await self._client.control(what, sweep, **more)
+            return await self._host().control(what, sweep, **more)
 
         self._ask(command, words, asked)
 
@@ -226,8 +237,7 @@ class Deck:
         """End that work, whoever asked for it."""
 
         async def asked() -> str:
-            assert self._client is not None
-            await self._client.cancel(receipt)
+            await self._host().cancel(receipt)
             return f"{words}: asked for"
 
         self._ask(command, words, asked)
@@ -236,8 +246,7 @@ class Deck:
         """Work that goes on whoever leaves; its end is an event like all others."""
 
         async def asked() -> str:
-            assert self._client is not None
-            pending = await self._client.submit(operation, arguments, lease=False, command=command)
+            pending = await self._host().submit(operation, arguments, lease=False, command=command)
             self._keep(self._watch(command, pending.answer()))
             return f"{command}: taken on as #{pending.receipt}"
 
@@ -247,8 +256,7 @@ class Deck:
         """Something to keep with a record: done when it is answered, whatever runs."""
 
         async def asked() -> str:
-            assert self._client is not None
-            pending = await self._client.submit(operation, arguments, lease=False, command=command)
+            pending = await self._host().submit(operation, arguments, lease=False, command=command)
             return str((await pending.answer()).content["said"])
 
         self._ask(command, words, asked)
@@ -277,6 +285,8 @@ class Deck:
             said = await asked()
         except KerneldeckError as fault:
             said = fault.sentence + (f"; {fault.hint}" if fault.hint else "")
+        except Exception as error:  # of ours: told like any other, for nobody awaits this task
+            said = f"internal fault: {requested.words}: {type(error).__name__}: {error}"
         finally:
             late.cancel()
         left = tuple(one for one in self.showing.requested if one.number != requested.number)

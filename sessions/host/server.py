@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -61,6 +62,7 @@ class Host:
         self._left = asyncio.Event()
         self._idle: asyncio.TimerHandle | None = None
         self._kept_open: list[int] = []
+        self._logged: set[str] = set()
         self._awaited = True  # whoever started this host is on its way
 
     async def run(self, socket: Path, ready: Callable[[], None]) -> None:
@@ -155,6 +157,18 @@ class Host:
 
     def look(self) -> None:
         """Tell what the workspace and its target look like now, where that has changed."""
+        try:
+            self._look()
+        except Exception as error:
+            self._log_once(error)
+
+    def _log_once(self, error: Exception) -> None:
+        """A look that fails by a fault of ours ends no work: its trace goes to the log, once."""
+        if str(error) not in self._logged:
+            self._logged.add(str(error))
+            traceback.print_exception(error)
+
+    def _look(self) -> None:
         before = self.log.snapshot.workspace
         seen = self._looker.look(before)
         if seen != before:
@@ -171,7 +185,13 @@ class Host:
             if self.log.watched and self._looker.is_new():
                 self.look()
             if self.log.watched and self.desk.idle:
-                await self._machines.sample()
+                await self._sample()
+
+    async def _sample(self) -> None:
+        try:
+            await self._machines.sample()
+        except Exception as error:
+            self._log_once(error)
 
     async def cancel(self, actor: str, receipt: int) -> bool:
         """End that work; a detached sweep is stopped, where its next host would else go on with it."""

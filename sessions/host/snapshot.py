@@ -112,7 +112,7 @@ def _folded(snapshot: Snapshot, numbered: Numbered) -> Snapshot:
         case host.HostLeaves(reason):
             return replace(snapshot, leaving=reason)
         case host.WorkAsked() | host.WorkBegan() | host.WorkEnded() | host.WorkKept():
-            return _with_work(snapshot, event)
+            return _with_work(snapshot, event, numbered.when_s)
         case engine.TrialBegan() | engine.TrialEnded() | engine.GateStep():
             return _with_trial(snapshot, event)
         case engine.SweepBegan():
@@ -123,7 +123,7 @@ def _folded(snapshot: Snapshot, numbered: Numbered) -> Snapshot:
 
 
 def _with_work(
-    snapshot: Snapshot, event: host.WorkAsked | host.WorkBegan | host.WorkEnded | host.WorkKept
+    snapshot: Snapshot, event: host.WorkAsked | host.WorkBegan | host.WorkEnded | host.WorkKept, now_s: float
 ) -> Snapshot:
     match event:
         case host.WorkKept(receipt):
@@ -141,8 +141,17 @@ def _with_work(
             queue = _without(snapshot.queue, receipt)
             if snapshot.work is None or snapshot.work.receipt != receipt:
                 return replace(snapshot, queue=queue)
-            return replace(snapshot, work=None, queue=queue, trial=None, gate=None)
+            sweep = _abandoned(snapshot, event, now_s)
+            return replace(snapshot, work=None, queue=queue, trial=None, gate=None, sweep=sweep)
     return snapshot
+
+
+def _abandoned(snapshot: Snapshot, event: host.WorkEnded, now_s: float) -> SweepView | None:
+    """A sweep whose work failed before it could tell its end; one whose host leaves goes on in the next."""
+    sweep = snapshot.sweep
+    if sweep is None or sweep.ended or event.outcome == "done" or snapshot.leaving:
+        return sweep
+    return replace(sweep, state="FAILED", running="", reason=event.sentence, ended_s=now_s, paused_by="")
 
 
 def _detached(work: Work, receipt: int) -> Work:

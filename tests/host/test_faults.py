@@ -175,3 +175,17 @@ def test_what_cannot_be_stored_of_a_kept_sweep_ends_nothing(
             keep_sweeps(held.store, [sweep.id])
         keep_sweeps(held.store, [sweep.id])
         assert [one.detached for one in held.store.running_sweeps()] == [True]
+
+
+def test_a_look_that_fails_ends_nothing_and_is_logged_once(
+    deck: Deck, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("so it is")
+
+    monkeypatch.setattr("sessions.host.looking.Looker.look", broken)
+    with hold_workspace(deck.root, Caller("host", "test")) as held:
+        host = Host(held, 0.0, [])
+        host.look()
+        host.look()
+    assert capfd.readouterr().err.count("ZeroDivisionError: so it is") == 1

@@ -137,6 +137,19 @@ def test_moved_cancelled_and_retried_candidates_stand_where_they_should() -> Non
         assert now.sweep is not None and (now.sweep.waiting, now.sweep.counts) == (waiting, counts)
 
 
+def test_a_sweep_does_not_outlive_the_work_that_ran_it() -> None:
+    """It failed before it could say so; but where the host leaves, the next one goes on with it."""
+    work = host.Work(7, "sweep_kernel_config", "cli", "kerneldeck sweep config", 1, 1, True, 1.0, None)
+    begun = (host.WorkAsked(work), host.WorkBegan(7, 2.0), BEGAN)
+    failed = host.WorkEnded(7, "storage", 1, "the disk is full")
+    now = folded(*begun, failed)
+    assert now.sweep is not None and now.work is None
+    assert (now.sweep.state, now.sweep.reason, now.sweep.ended_s) == ("FAILED", "the disk is full", 4.0)
+    for others in ((host.HostLeaves("it was stopped"), failed), (replace(failed, receipt=8),)):
+        now = folded(*begun, *others)
+        assert now.sweep is not None and now.sweep.state == "RUN"
+
+
 def test_only_the_last_ended_trials_are_kept() -> None:
     trials = [engine.TrialEnded(replace(TRIAL, id=number)) for number in range(ENDED_KEPT + 5)]
     ended = folded(*trials).ended

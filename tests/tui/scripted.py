@@ -14,7 +14,6 @@ from core.records import TrialRecord
 from core.words import Status
 from sessions.host.events import Best, Numbered, TargetView, Work, WorkspaceSeen
 from sessions.host.snapshot import Snapshot, SweepView
-from sessions.host.wire import HostFault
 from tui.environment import INDEXED, settle
 
 settle(os.environ, INDEXED)
@@ -77,7 +76,7 @@ class Scripted:
     def __init__(self, first: Snapshot) -> None:
         self.latest: Snapshot | None = first
         self.asked: list[tuple[str, object]] = []
-        self.fault: HostFault | None = None
+        self.fault: Exception | None = None
         self.held: asyncio.Event | None = None
         self._wake = asyncio.Event()
         self._ended = False
@@ -91,7 +90,7 @@ class Scripted:
         """As if just started."""
         self.fault, self._ended = None, False
 
-    def lose(self, fault: HostFault) -> None:
+    def lose(self, fault: Exception) -> None:
         self.fault = fault
         self._wake.set()
 

@@ -66,3 +66,24 @@ def test_a_handler_that_fails_is_told_and_the_app_goes_on(
     asyncio.run(body())
     kept = list(tmp_path.glob("kerneldeck-fault-*.txt"))
     assert kept and "ZeroDivisionError" in kept[0].read_text()
+
+
+def test_an_answer_that_cannot_be_read_is_told_and_no_longer_waited_for(root: Path) -> None:
+    async def body() -> None:
+        async with shown(root, snapshot()) as screen:
+            deck = screen.app.deck
+            deck.annotate("note_trial", {}, "kerneldeck note 1", "a note")
+            await screen.wait_for("internal fault: a note: KeyError")
+            assert deck.showing.requested == ()
+
+    asyncio.run(body())
+
+
+def test_a_fault_while_following_is_shown_as_a_loss_and_following_goes_on(root: Path) -> None:
+    async def body() -> None:
+        async with shown(root, snapshot()) as screen:
+            screen.host.lose(ZeroDivisionError("so it is"))
+            await screen.wait_for("connected again")
+            assert any("internal fault: ZeroDivisionError" in one for one in screen.app.deck.messages)
+
+    asyncio.run(body())
