@@ -17,11 +17,6 @@ _BEGINNINGS = {"contract": "contract_id", "candidate": "candidate_id"}
 _NUMBERS = {"sweep": "sweep_id", "decision": "decision_id"}
 TAG = "tag"
 FIELDS = (*_PLACES, "verdict", *_BEGINNINGS, *_NUMBERS, TAG)
-HELP = (
-    "ok, bad, a status, a verdict, a purpose or a mode; knob=value (or =a,b); "
-    f"{', '.join(FIELDS)}=…; tag:word; noted; #12; any other word is sought in reason, note, target and "
-    "config; ! turns a word round"
-)
 
 
 @dataclass(frozen=True, slots=True)

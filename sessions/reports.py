@@ -12,8 +12,6 @@ from sessions.session import Session
 from sessions.standing import standing_score
 from sessions.store import SessionStore
 
-SHOWN_CASE_KEYS = 12
-
 
 def trial_json(session: Session, trial: Trial) -> JsonObject:
     """A trial with the whole result of its command, and the objective mirrored under `score`."""

@@ -6,7 +6,6 @@ import locale
 from collections.abc import Mapping, MutableMapping
 
 TRUECOLOR, INDEXED, SIXTEEN, NO_COLOR = "truecolor", "256", "16", "none"
-DEPTHS = (TRUECOLOR, INDEXED, SIXTEEN, NO_COLOR)
 _RICH_NAMES = {TRUECOLOR: "truecolor", INDEXED: "256", SIXTEEN: "standard", NO_COLOR: "standard"}
 _NO_BLOCKS = frozenset({"linux", "vt100", "vt220", "ansi"})
 

@@ -111,6 +111,3 @@ class Workspace:
     @property
     def toml(self) -> Path:
         return self.root / CONFIG_NAME
-
-    def deciding_mode(self) -> Mode:
-        return self.config.modes[self.config.objective.decide]

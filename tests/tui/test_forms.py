@@ -1,19 +1,11 @@
-"""Forms in a running app: sweeps, options, targets, copying, the filter's line."""
+"""Forms in a running app: sweeps, options, targets, notes."""
 
 from __future__ import annotations
 
-import asyncio
-import csv
-import json
-import shutil
-import subprocess
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from textual.app import App, ComposeResult
 from textual.pilot import Pilot
-from textual.screen import Screen
 
 from core.operations.arguments import bind
 from core.operations.catalogue import NOTE, RUN, SWEEP_CONFIG, VERIFY
@@ -21,60 +13,20 @@ from core.records import TrialNote
 from core.words import JsonObject
 from core.workspace.config import WorkspaceConfig
 from core.workspace.toml_reader import read_workspace
-from sessions.history import Order, View
-from tests.tui.seeding import SCOPE, History, opened, seed_many
-from tui.forms.copy_menu import CopyMenu
-from tui.forms.copying import MOST_OSC52_BYTES, copy
+from tests.tui.formed import Harness, shown
+from tests.tui.seeding import History
 from tui.forms.form import Asked, FormScreen
 from tui.forms.note import NoteForm
 from tui.forms.options import run_form, verify_form
-from tui.forms.row_texts import export_view
 from tui.forms.sweep import SweepForm, Typical
 from tui.forms.targets import TargetChooser, target_rows
 from tui.glyphs import ASCII, UNICODE, Glyphs
-from tui.history.filter_bar import FilterBar
 from tui.paint import paint_of
 from tui.showing import Probe, Stage
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 PAINT = paint_of("auto", "256")
 SIZES = [(80, 24), (150, 40)]
-
-
-class Harness(App[None]):
-    """Shows one screen and keeps what it ended with."""
-
-    def __init__(self, screen: Screen[object]) -> None:
-        super().__init__()
-        self.shown = screen
-        self.ended: list[object] = []
-
-    def on_mount(self) -> None:
-        self.push_screen(self.shown, self.ended.append)
-
-
-Body = Callable[[Harness, "Pilot[None]"], Awaitable[None]]
-
-
-def shown(screen: object, body: Body, size: tuple[int, int] = (80, 24)) -> Harness:
-    app = Harness(screen)  # type: ignore[arg-type]
-
-    async def run() -> None:
-        async with app.run_test(size=size) as pilot:
-            await pilot.pause()
-            await body(app, pilot)
-            await pilot.pause()
-
-    asyncio.run(run())
-    return app
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    made = opened(tmp_path / "w")
-    yield made
-    made.store.close()
-    made.reader.store.close()
 
 
 def config_of(name: str) -> WorkspaceConfig:
@@ -346,68 +298,6 @@ def test_a_target_of_the_environment_is_listed_too() -> None:
     assert [(row.name, row.used) for row in rows] == [("local", False), ("ssh:big", True)]
 
 
-# Copying
-
-
-def test_a_row_s_text_goes_to_the_terminal_and_a_file(
-    history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TMUX", raising=False)
-    history.trial({"BLOCK_M": 64, "schedule": "it's"}, 800.0)
-    (row,) = history.reader.rows([1])
-    sent: list[str] = []
-    menu = CopyMenu(history.reader, View(), row, PAINT, to_terminal=sent.append)
-
-    async def body(app: Harness, pilot: Pilot[None]) -> None:
-        await pilot.press("p")
-
-    app = shown(menu, body)
-    (sentence,) = app.ended
-    copied = history.place.folder / "exports" / "copied.txt"
-    assert sentence == (
-        "command that runs it again: sent to the terminal's clipboard, where it takes that; "
-        f"surely in {copied}"
-    )
-    config = json.dumps(row.overlay).replace("'", "'\"'\"'")
-    assert sent == [copied.read_text()] == [f"kerneldeck sweep config --mode dev --config '{config}'"]
-
-
-def test_the_menu_closes_without_copying(history: History) -> None:
-    history.trial({}, 800.0)
-    (row,) = history.reader.rows([1])
-
-    async def body(app: Harness, pilot: Pilot[None]) -> None:
-        await pilot.press("escape")
-
-    assert shown(CopyMenu(history.reader, View(), row, PAINT), body).ended == [None]
-
-
-def test_a_folder_that_cannot_be_written_is_told(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    history.trial({}, 800.0)
-    (row,) = history.reader.rows([1])
-    (history.place.folder / "exports").write_text("in the way")
-
-    async def body(app: Harness, pilot: Pilot[None]) -> None:
-        await pilot.press("y")
-
-    (sentence,) = shown(CopyMenu(history.reader, View(), row, PAINT), body).ended
-    assert isinstance(sentence, str) and sentence.startswith("row not copied: ")
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_notes_and_tags_are_written_with_their_rows(history: History, tmp_path: Path, kind: str) -> None:
-    history.trial({"BLOCK_M": 64}, 800.0)
-    history.store.put_note(1, TrialNote('says "so", twice', ("start", "fp8")))
-    history.store.set_baseline(SCOPE.contract_id, 1)
-    history.reader.refresh()
-    path, count = export_view(history.reader, View("noted"), tmp_path / "out", kind)
-    text = path.read_text()
-    (row,) = csv.DictReader(text.splitlines()) if kind == "csv" else [json.loads(text)]
-    assert count == 1 and row["note"] == 'says "so", twice'
-    assert row["tags"] == ("start fp8" if kind == "csv" else ["start", "fp8"])
-    assert float(row["against_baseline"]) == 0.0
-
-
 def test_the_note_s_form_asks_for_what_changed_only() -> None:
     form = NoteForm(7, TrialNote("as it came", ("start", "old")), PAINT)
 
@@ -421,86 +311,3 @@ def test_the_note_s_form_asks_for_what_changed_only() -> None:
     assert asked.arguments == {"trial": 7, "text": "-x", "tags": ["new"], "untags": ["old"]}
     assert asked.command == "kerneldeck note 7 --tag new --untag old -- -x"
     bind(NOTE, asked.arguments)
-
-
-def test_what_is_too_long_for_a_clipboard_is_in_the_file(tmp_path: Path) -> None:
-    sent: list[str] = []
-    copied = asyncio.run(copy("x" * (MOST_OSC52_BYTES + 1), tmp_path, {}, sent.append))
-    assert sent == [] and copied.sentence.startswith("too long for the terminal's clipboard")
-    assert copied.path.stat().st_size == MOST_OSC52_BYTES + 1
-
-
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_inside_tmux_it_goes_to_its_buffer(tmp_path: Path) -> None:
-    """A server of its own; what is copied is what it pastes."""
-    socket = tmp_path / "tmux"
-    tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
-    subprocess.run([*tmux, "new-session", "-d", "-x", "80", "-y", "24", "cat"], check=True)
-    sent: list[str] = []
-    try:
-        copied = asyncio.run(copy("a [b] \u00b5", tmp_path / "x", {"TMUX": f"{socket},1,0"}, sent.append))
-        pasted = subprocess.run([*tmux, "show-buffer"], check=True, capture_output=True, text=True).stdout
-    finally:
-        subprocess.run([*tmux, "kill-server"], check=True)
-    assert pasted == "a [b] \u00b5" and sent == []
-    assert copied.sentence.startswith("in tmux's buffer")
-
-
-def test_a_tmux_that_is_gone_falls_back_to_the_terminal(tmp_path: Path) -> None:
-    sent: list[str] = []
-    environ = {"TMUX": str(tmp_path / "none")}
-    copied = asyncio.run(copy("text", tmp_path, environ, sent.append))
-    assert sent == ["text"]
-    assert copied.path.read_text() == "text"
-
-
-def test_the_shown_rows_are_exported_in_their_order(history: History, tmp_path: Path) -> None:
-    seed_many(history, 30)
-    view = View("ok", Order.SCORE)
-    path, count = export_view(history.reader, view, tmp_path / "out", "csv")
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [int(row["id"]) for row in rows] == list(history.reader.ids(view)) and count == len(rows)
-    assert json.loads(rows[0]["overlay"])["schedule"] == "persistent"
-    path, _ = export_view(history.reader, view, tmp_path / "out", "jsonl")
-    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == list(
-        history.reader.ids(view)
-    )
-
-
-class Bar(App[None]):
-    def __init__(self, history: History) -> None:
-        super().__init__()
-        self.bar = FilterBar(history.reader, PAINT)
-        self.words: list[str] = []
-        self.closed = 0
-
-    def compose(self) -> ComposeResult:
-        yield self.bar
-
-    def on_filter_bar_filtered(self, message: FilterBar.Filtered) -> None:
-        self.words.append(message.words)
-
-    def on_filter_bar_closed(self) -> None:
-        self.closed += 1
-
-
-def test_the_filter_says_what_is_wrong_while_it_is_typed(history: History) -> None:
-    async def run() -> None:
-        app = Bar(history)
-        async with app.run_test(size=(80, 24)) as pilot:
-            assert not app.bar.display
-            app.bar.open("ok ")
-            await pilot.press(*"x=1")
-            assert "x is no knob and no field of the history" in app.bar.told.text
-            await pilot.press("enter")
-            assert app.words == [] and app.bar.display
-            await pilot.press("backspace", "backspace", "backspace")
-            assert "knobs: BLOCK_M num_warps schedule" in app.bar.told.text
-            await pilot.press("enter")
-            assert app.words == ["ok"] and app.closed == 1 and not app.bar.display
-            app.bar.open("oom")
-            await pilot.press("x", "escape")
-            assert app.words == ["ok"] and app.closed == 2
-
-    asyncio.run(run())
