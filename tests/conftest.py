@@ -18,6 +18,8 @@ T = TypeVar("T")
 # Whoever starts the tests in the background may have them ignore SIGINT, and every program they start
 # would inherit that; a handled signal is back at its default in a started program.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Commands start as they do where they are installed: thousands of them, and none compiles our sources anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def undisturbed(parse: Callable[P, T]) -> Callable[P, T]:

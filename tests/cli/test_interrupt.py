@@ -6,11 +6,15 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.deck import Deck, interrupt, processes_with, wait_until
+
+REPO = Path(__file__).resolve().parents[2]
 
 
 def hanging(deck: Deck, when: str) -> Path:
@@ -116,3 +120,26 @@ def test_a_command_that_is_killed_takes_its_work_with_it(knobbed: Deck) -> None:
     assert knobbed.seen()["history"] == {"ok": 2, "cancelled": 1}
     assert "recovered" not in knobbed.run("verify").said, "it had left nothing to put right"
     assert knobbed.seen()["best"]["score"] == 131
+
+
+CAUGHT_WHILE_A_CLASS_IS_MADE = """
+import sys
+import kerneldeck.__main__ as door
+import kerneldeck.cli as cli
+
+def run(words):
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        print("said")
+        return 130
+
+cli.run = run
+door.main()
+"""
+
+
+def test_an_interrupt_that_meets_a_class_being_made_has_the_same_exit_code() -> None:
+    command = [sys.executable, "-c", CAUGHT_WHILE_A_CLASS_IS_MADE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPO)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "said\n", "")
