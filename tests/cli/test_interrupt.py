@@ -139,7 +139,10 @@ door.main()
 """
 
 
-def test_an_interrupt_that_meets_a_class_being_made_has_the_same_exit_code() -> None:
-    command = [sys.executable, "-c", CAUGHT_WHILE_A_CLASS_IS_MADE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPO)
+def test_an_interrupt_that_meets_a_class_being_made_has_the_same_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(CAUGHT_WHILE_A_CLASS_IS_MADE)
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"], capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPO)},
+    )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (130, "said\n", "")
