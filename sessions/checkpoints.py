@@ -59,6 +59,14 @@ class CheckpointRows(Rows):
         )
         return None if row is None else _checkpoint(row)
 
+    def best_mark(self) -> tuple[int, int]:
+        """Grows whenever another best stands, and whenever something more is known of what one is worth."""
+        row = self.database.row(
+            "SELECT (SELECT COALESCE(MAX(id), 0) FROM bests) AS b,"
+            " (SELECT COALESCE(MAX(id), 0) FROM anchors) AS a"
+        )
+        return (0, 0) if row is None else (row["b"], row["a"])
+
     def best_history(self, contract_id: str | None = None) -> list[BestRow]:
         """What stood for the contract (for any contract when None), newest first."""
         clause, values = where({"contract_id": contract_id})

@@ -1,4 +1,4 @@
-"""The state of record as the app reads it: overlays of candidates, and how many trials there are."""
+"""The state of record as the app reads it: the knobs of candidates, and how many trials there are."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sessions.state_dir import locate
 from tui.showing import HistoryFacts, WorkspaceFacts
 
 if TYPE_CHECKING:
+    from core.records import FileVersion
     from sessions.history import HistoryReader, Scope
     from sessions.store import SessionStore
 
@@ -27,7 +28,8 @@ class Record:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._store: SessionStore | None = None
-        self._overlays: dict[str, Overlay] = {}
+        self._knobs: dict[str, Overlay] = {}
+        self._config_file = ""
 
     def close(self) -> None:
         if self._store is not None:
@@ -63,40 +65,65 @@ class Record:
 
         return Scope.of(contract_id, read_workspace(self.root).config)
 
-    def overlays(self, candidates: Iterable[str]) -> Mapping[str, Overlay]:
-        """The knobs that each of these sets; a candidate that cannot be read has none."""
+    def knobs(self, candidates: Iterable[str]) -> Mapping[str, Overlay]:
+        """The configuration that each of these holds, whatever the files say now.
+
+        Of a content that is no longer kept only what the candidate sets; of an unknown candidate nothing.
+        """
         wanted = list(dict.fromkeys(candidates))
-        missing = [one for one in wanted if one not in self._overlays]
+        missing = [one for one in wanted if one not in self._knobs]
         for start in range(0, len(missing), _AT_ONCE):
             self._read(missing[start : start + _AT_ONCE])
-        return {one: self._overlays.get(one, {}) for one in wanted}
+        return {one: self._knobs.get(one, {}) for one in wanted}
 
     def _read(self, missing: list[str]) -> None:
-        if len(self._overlays) > _MOST_KEPT:
-            self._overlays.clear()
+        if len(self._knobs) > _MOST_KEPT:
+            self._knobs.clear()
         marks = ",".join("?" * len(missing))
         try:
             store = self._opened()
             if store is None:
                 return
-            found = store.database.rows(f"SELECT id, overlay FROM candidates WHERE id IN ({marks})", missing)
+            sql = f"SELECT id, files, overlay FROM candidates WHERE id IN ({marks})"
+            found = store.database.rows(sql, missing)
         except KerneldeckError:
             return  # the pane shows the rows without knobs; the history tells the fault
-        self._overlays.update({row["id"]: json.loads(row["overlay"]) for row in found})
+        from sessions.rows import files_of
+
+        for row in found:
+            held = _held(store, files_of(row["files"]).get(self._config_file))
+            self._knobs[row["id"]] = {**held, **json.loads(row["overlay"])}
 
     def _opened(self) -> SessionStore | None:
         if self._store is None:
             from sessions.store import open_read  # after the first picture, like all that it needs
 
-            self._store = open_read(locate(self.root, read_workspace(self.root).config.state_dir))
+            config = read_workspace(self.root).config
+            self._config_file = config.config_file
+            self._store = open_read(locate(self.root, config.state_dir))
         return self._store
+
+
+def _held(store: SessionStore, version: FileVersion | None) -> Overlay:
+    """The configuration in a kept content; nothing when it is kept no more."""
+    try:
+        return {} if version is None else _dots(store.blobs.get(version.sha256))
+    except KerneldeckError:
+        return {}
 
 
 def _current(path: Path) -> Overlay:
     """The knobs as the configuration file has them, dotted; nothing when it cannot be read."""
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _dots(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def _dots(content: bytes) -> Overlay:
+    try:
+        written = json.loads(content)
+    except ValueError:
         return {}
     return dict(_dotted(written, "")) if isinstance(written, dict) else {}
 

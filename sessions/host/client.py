@@ -161,7 +161,12 @@ class HostClient:
             "asks": self._ask is not None, "tell": tell is not None,
         }  # fmt: skip
         await self._send(message)
-        return Pending(self, await asked.receipt, asked)
+        try:
+            return Pending(self, await asyncio.shield(asked.receipt), asked)
+        except asyncio.CancelledError:
+            if lease:
+                await self._take_back(asked)
+            raise
 
     async def call(
         self,
@@ -177,10 +182,17 @@ class HostClient:
         try:
             return await pending.answer()
         except asyncio.CancelledError:
-            with suppress(KerneldeckError):
-                await self.cancel(pending.receipt)
-                await pending.answer()
+            await self._take_back(pending._asked)
             raise
+
+    async def _take_back(self, asked: _Asked) -> None:
+        """End work and wait for its end, also where the host has not said yet under which receipt it goes.
+
+        Left to the end of the connection it would go on for those who watch.
+        """
+        with suppress(KerneldeckError):
+            await self.cancel(await asyncio.shield(asked.receipt))
+            await asyncio.shield(asked.answer)
 
     async def control(self, what: str, sweep: int | None = None, **more: object) -> str:
         """Pause, resume, stop, cancel, move or retry in a sweep (None: the one that runs); what was done.

@@ -12,6 +12,7 @@ from core.workspace.config import CONFIG_NAME, Workspace
 from core.workspace.toml_reader import read_workspace
 from sessions.host.events import Best, WorkspaceSeen
 from sessions.session import Held, read_protected
+from sessions.standing import standing_score
 from sessions.store import SessionStore
 from sessions.where import place_of, remembered
 from sessions.workspace_files import WorkspaceFiles
@@ -26,10 +27,11 @@ class Looker:
         self._held = held
         self._names: tuple[str, ...] = (CONFIG_NAME,)
         self._stamps: tuple[_Stamp, ...] = ()
+        self._known = (0, 0)
 
     def is_new(self) -> bool:
-        """Whether a file of the workspace has been written since the last look."""
-        return self._stamps != self._stamped()
+        """Whether a file was written, or more is known of a best, since the last look."""
+        return self._stamps != self._stamped() or self._known != self._held.store.best_mark()
 
     def look(self, before: WorkspaceSeen | None) -> WorkspaceSeen:
         """The workspace as its trials see it, where nothing else is said.
@@ -37,7 +39,7 @@ class Looker:
         `before` with a fault when it cannot be read.
         """
         held = self._held
-        self._stamps = self._stamped()
+        self._stamps, self._known = self._stamped(), held.store.best_mark()
         try:
             workspace = read_workspace(held.root)
             self._names = (CONFIG_NAME, *workspace.config.files.mutable, *workspace.config.files.protected)
@@ -94,7 +96,8 @@ def _changed(workspace: Workspace, best: Checkpoint | None) -> tuple[str, ...]:
 def _best(store: SessionStore, contract: str, best: Checkpoint | None) -> Best | None:
     if best is None:
         return None
-    trial = store.trial(best.trial_id) if best.trial_id else None
-    score = best.anchor if best.anchor is not None or trial is None else trial.score
+    score = standing_score(store, best)
+    trial = store.trial(best.trial_id) if best.trial_id and score is None else None
+    score = trial.score if trial is not None else score
     since = store.best_history(contract)[:1]
     return Best(best.id, score, since[0].since_s if since else best.created_s, best.overlay, best.trial_id)

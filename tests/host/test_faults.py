@@ -184,7 +184,7 @@ def test_a_look_that_fails_ends_nothing_and_is_logged_once(
         raise ZeroDivisionError("so it is")
 
     monkeypatch.setattr("sessions.host.looking.Looker.look", broken)
-    with hold_workspace(deck.root, Caller("host", "test")) as held:
+    with hold_workspace(deck.root, "a test") as held:
         host = Host(held, 0.0, [])
         host.look()
         host.look()

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from core.words import JsonObject
 from tests.cli.deck import Deck, interrupt, processes_with, wait_until
 from tests.host.hosting import client, command, gated, host_pid, kill, rows, until
 
@@ -73,6 +74,33 @@ def test_ctrl_c_ends_the_work_even_when_others_watch(deck: Deck) -> None:
             assert now.ended[0].status == "cancelled"
 
     asyncio.run(watched())
+
+
+def test_work_is_taken_back_by_one_who_has_not_even_got_its_receipt(deck: Deck) -> None:
+    """Else it would go on for those who watch."""
+    reached, go_on = gated(deck)
+    command(deck, "run", "--mode", "final", "--detach").communicate()
+    wait_until(reached.exists, "the trial")
+
+    async def watched(monkeypatch: pytest.MonkeyPatch) -> None:
+        async with client(deck, actor="tui") as app, client(deck) as waiting:
+            late: list[JsonObject] = []
+            with monkeypatch.context() as patched:
+                patched.setattr(waiting, "_take", late.append)
+                asked = asyncio.create_task(waiting.call("run_objective", {}, wait_s=600))
+                await until(app, lambda now: len(now.queue) == 1)
+                asked.cancel()
+            for message in late:
+                waiting._take(message)
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            await until(app, lambda now: now.queue == ())
+            go_on.touch()
+            ended = await until(app, lambda now: now.work is None)
+            assert [trial.status for trial in ended.ended] == ["ok"]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asyncio.run(watched(monkeypatch))
 
 
 def test_ctrl_c_of_one_who_waits_for_its_turn_takes_it_out_of_the_queue(deck: Deck) -> None:

@@ -152,28 +152,26 @@ def queue_columns(columns: Columns, unit: str, width: int) -> Line:
 
 
 def queue_line(
-    shown: QueueRow, overlay: Mapping[str, Scalar], columns: Columns, showing: Showing, width: int
+    shown: QueueRow, held: Mapping[str, Scalar], columns: Columns, showing: Showing, width: int
 ) -> Line:
-    """One row: state, id, knobs, score, note."""
+    """One row: state, id, knobs (`held` by its candidate), score, note."""
     word, role = _state(shown, showing)
     score = shown.trial.score if shown.trial is not None and shown.kind == ENDED else None
     told = padded("" if score is None else score_text(score), _SCORE_WIDTH, right=True)
     is_best = _is_best(shown, showing)
     left = line_of(
         "  ", (padded(word, _STATE_WIDTH), role), (f" {padded(_id(shown), _ID_WIDTH)}", "dim"),
-        _knob_values(overlay if shown.candidate_id else None, columns, showing),
+        _knob_values(held if shown.candidate_id else {}, columns, showing),
         (f" {told}", "best" if is_best else ""),
     )  # fmt: skip
     note = fit(_note(shown, showing, is_best), max(0, width - width_of(left) - 2), showing.glyphs.ascii)
     return (*left, Span(f"  {note}", "best" if is_best else "dim"))
 
 
-def _knob_values(overlay: Mapping[str, Scalar] | None, columns: Columns, showing: Showing) -> str:
-    """What a candidate does not set stays as the files have it; None: there is no candidate."""
-    if overlay is None:
-        return " " * sum(size + 1 for _, size in columns.knobs)
-    current, ascii_glyphs = showing.facts.current, showing.glyphs.ascii
-    texts = [(plain(overlay.get(name, current.get(name, ""))), size) for name, size in columns.knobs]
+def _knob_values(held: Mapping[str, Scalar], columns: Columns, showing: Showing) -> str:
+    """Never what the files say now: they may have changed since."""
+    ascii_glyphs = showing.glyphs.ascii
+    texts = [(plain(held.get(name, "")), size) for name, size in columns.knobs]
     return "".join(f" {padded(text, size, right=True, ascii_glyphs=ascii_glyphs)}" for text, size in texts)
 
 

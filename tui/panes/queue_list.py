@@ -158,16 +158,16 @@ class QueueList(Widget, can_focus=True):
             self._rows.row(number).candidate_id
             for number in range(first, min(len(self._rows), first + _SAMPLED))
         ]
-        overlays = self._record.overlays(one for one in ids if one).values()
-        self._columns = columns_of(knobs, overlays, self.size.width, self._first_knob)
+        held = self._record.knobs(one for one in ids if one).values()
+        self._columns = columns_of(knobs, held, self.size.width, self._first_knob)
 
     def _line(self, number: int) -> Line:
         shown = self._rows.row(number)
         trial = shown.trial
-        overlay = trial.overlay if trial is not None else {}
-        if not overlay and shown.candidate_id:
-            overlay = self._record.overlays([shown.candidate_id])[shown.candidate_id]
-        return queue_line(shown, overlay, self._columns, self._showing, self.size.width)
+        held = self._record.knobs([shown.candidate_id])[shown.candidate_id] if shown.candidate_id else {}
+        if trial is not None:
+            held = {**held, **trial.overlay}
+        return queue_line(shown, held, self._columns, self._showing, self.size.width)
 
     def _line_at(self, y: int) -> Line:
         """The line at that row of the pane; the marker and the reverse of the cursor are part of it."""
