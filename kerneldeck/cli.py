@@ -91,9 +91,9 @@ def _refused(error: OSError) -> tuple[str, str, int]:
 
 def _internal(error: Exception) -> tuple[str, str]:
     """A fault of ours: its trace goes to a file, never to the screen."""
-    from sessions.fault_file import keep_trace
+    from sessions.fault_file import internal_sentence, keep_trace
 
-    return f"internal fault: {type(error).__name__}: {error}", keep_trace(error)
+    return internal_sentence(error), keep_trace(error)
 
 
 def group() -> click.Group:

@@ -63,9 +63,9 @@ def _guarded(topic: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Find
 
 
 def _workspace(start: Path) -> Iterator[Finding]:
+    from core.workspace.finding import find_workspace
     from core.workspace.toml_reader import read_workspace
     from sessions.filesystem import filesystem_kind, free_bytes
-    from sessions.session import find_workspace
     from sessions.state_dir import locate
 
     workspace = read_workspace(find_workspace(start))

@@ -8,6 +8,7 @@ import time
 from core.words import JsonObject
 from kerneldeck.render_trials import on_target, render_other_contracts, render_trial
 from kerneldeck.text import SHORT_ID, change_text, line, measure, number, setting, table
+from sessions.annotations import note_line
 
 SHOWN_STORY = 6
 
@@ -83,8 +84,8 @@ def _baseline(baseline: JsonObject | None, unit: str) -> None:
 
 def noted(trial: JsonObject) -> str:
     """What people keep with a trial, behind the rest of its line."""
-    tags = f"  [{' '.join(trial['tags'])}]" if trial["tags"] else ""
-    return tags + (f"  {trial['note']}" if trial["note"] else "")
+    told = note_line(trial["tags"], trial["note"])
+    return f"  {told}" if told else ""
 
 
 def render_init(content: JsonObject) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.errors import ArgumentFault
 from core.records import Baseline, TrialNote
 from sessions.database import SqlValue, insert
@@ -80,6 +82,11 @@ class AnnotationRows(Rows):
 
 def tags_of(written: str) -> tuple[str, ...]:
     return tuple(written.split())
+
+
+def note_line(tags: Sequence[str], text: str) -> str:
+    """`[tag tag] note`: what people keep with a trial, in a line; empty for nothing."""
+    return f"{f'[{chr(32).join(tags)}]' if tags else ''} {text}".strip()
 
 
 def note_text(text: str) -> str:

@@ -18,13 +18,13 @@ from core.operations.catalogue import INIT, OPERATIONS, RESEAL, UNLOCK, operatio
 from core.operations.declaration import Answer, Operation
 from core.records import OperationRecord
 from core.words import JsonObject
+from core.workspace.finding import find_workspace
 from sessions.session import (
     Caller,
     Held,
     Session,
     Tell,
     begin_call,
-    find_workspace,
     hold_workspace,
     home_expanded,
     open_reading,

@@ -1,9 +1,14 @@
-"""The trace of a fault of ours: kept in a file, never shown on a screen."""
+"""Faults of ours: a sentence for people; the trace is kept in a file, never shown on a screen."""
 
 from __future__ import annotations
 
 import tempfile
 import traceback
+
+
+def internal_sentence(error: BaseException, doing: str = "") -> str:
+    """What is told of a programming error, met while `doing` something."""
+    return f"internal fault{doing and f' in {doing}'}: {type(error).__name__}: {error}"
 
 
 def keep_trace(error: BaseException) -> str:

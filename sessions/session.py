@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from core.targets.job import TargetFacts
 from core.targets.staging import Materials
 from core.words import JsonObject
 from core.workspace.config import CONFIG_NAME, Workspace
+from core.workspace.finding import find_workspace
 from core.workspace.needed import needed_files
 from core.workspace.toml_reader import read_workspace
 from sessions.journal import JournaledFiles
@@ -83,26 +83,6 @@ class Reading:
     contract: JsonObject
     protected: FileSet
     sealed: FileSet | None
-
-
-def find_workspace(start: Path) -> Path:
-    """The folder of the nearest kerneldeck.toml at or above `start`; ConfigFault when there is none."""
-    try:
-        place = start.resolve()
-        found = next((one for one in (place, *place.parents) if (one / CONFIG_NAME).is_file()), None)
-    except (OSError, RuntimeError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "links that lead in a circle"
-        raise ConfigFault(
-            f"{start} cannot be looked into: {why}", "check the path and its permissions"
-        ) from None
-    if found is not None:
-        return found
-    if not place.exists():
-        raise ConfigFault(f"{start} does not exist", "name a folder in a workspace with -C")
-    raise ConfigFault(
-        f"{place} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
-        f"make one with: kerneldeck init {shlex.quote(str(place))}",
-    )
 
 
 def home_expanded(text: str) -> Path:

@@ -15,6 +15,7 @@ from textual.app import App
 from textual.reactive import Reactive
 from textual.screen import Screen
 
+from sessions.fault_file import internal_sentence, keep_trace
 from tui.actions import Action
 from tui.deck import Deck
 from tui.keymap import Keymap
@@ -113,7 +114,7 @@ class KerneldeckApp(Sturdy, App[int]):
         try:
             await (self._doing or await self._imported()).do(self, action)
         except Exception as error:
-            self.deck.say(f"internal fault in {action.id}: {type(error).__name__}: {plain(error)}")
+            self.tell_fault(error, action.id)
 
     async def _host_key(self, asked: HostKeyAsked) -> bool:
         """Ask about the key of a machine that nobody has connected to before."""
@@ -134,11 +135,9 @@ class KerneldeckApp(Sturdy, App[int]):
         self.push_screen(Confirm(question, self.paint, self.deck.showing.glyphs), told)
         return await answer
 
-    def tell_fault(self, error: Exception) -> None:
+    def tell_fault(self, error: Exception, doing: str = "") -> None:
         """A fault of ours is a sentence on the screen, and its trace in a file."""
-        from sessions.fault_file import keep_trace
-
-        self.deck.say(f"internal fault: {type(error).__name__}: {error}; {keep_trace(error)}")
+        self.deck.say(f"{internal_sentence(error, doing)}; {keep_trace(error)}")
 
     def _handle_exception(self, error: Exception) -> None:
         """What cannot be drawn ends the app; it is told when the terminal is as it was."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.errors import KerneldeckError
+from sessions.fault_file import internal_sentence, keep_trace
 from sessions.host.events import Numbered
 from sessions.host.snapshot import Snapshot
 from sessions.host.wire import HostFault
@@ -113,9 +114,7 @@ class Deck:
         except KerneldeckError:
             raise
         except Exception as error:  # of ours: what is shown is no longer followed, and has to look so
-            raise HostFault(
-                f"internal fault: {type(error).__name__}: {error}", "it is tried again"
-            ) from error
+            raise HostFault(internal_sentence(error), keep_trace(error)) from error
         finally:
             with suppress(KerneldeckError, OSError):
                 await client.close()
@@ -286,7 +285,7 @@ class Deck:
         except KerneldeckError as fault:
             said = fault.sentence + (f"; {fault.hint}" if fault.hint else "")
         except Exception as error:  # of ours: told like any other, for nobody awaits this task
-            said = f"internal fault: {requested.words}: {type(error).__name__}: {error}"
+            said = f"{internal_sentence(error, requested.words)}; {keep_trace(error)}"
         finally:
             late.cancel()
         left = tuple(one for one in self.showing.requested if one.number != requested.number)

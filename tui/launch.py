@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import ConfigFault, UsageFault
-from sessions.faults import shown
 from tui.environment import depth_of, settle, tick_s, wants_ascii
 from tui.guardian import guarded
 
@@ -40,26 +38,16 @@ def run_app(
 
 def _workspace(start: Path) -> Path:
     """The workspace's folder; where there is none, what makes one is offered."""
-    from core.workspace.config import CONFIG_NAME
+    from core.workspace.finding import NoWorkspace, find_workspace
 
-    with suppress(OSError, RuntimeError):
-        place = start.resolve()
-        for one in (place, *place.parents):
-            if (one / CONFIG_NAME).is_file():
-                return one
-    from core.workspace.templates import template_names  # a tenth of a second, like the session below
+    try:
+        return find_workspace(start)
+    except NoWorkspace as fault:
+        from core.workspace.templates import template_names  # a tenth of a second
 
-    place = start.absolute()
-    if place.is_dir() and not any((one / CONFIG_NAME).is_file() for one in (place, *place.parents)):
         names = " or ".join(template_names())
-        raise ConfigFault(
-            f"{shown(place)} is no workspace: neither it nor a folder above it has a {CONFIG_NAME}",
-            f"make one of a kernel of yours: kerneldeck init {shlex.quote(str(place))}\n"
-            f"  or begin with a shipped one: kerneldeck init FOLDER --template {names}",
-        )
-    from sessions.session import find_workspace
-
-    return find_workspace(start)
+        shipped = f"or begin with a shipped one: kerneldeck init FOLDER --template {names}"
+        raise ConfigFault(fault.sentence, f"{fault.hint}\n  {shipped}") from None
 
 
 def refuse_terminal() -> None:

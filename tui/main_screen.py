@@ -157,12 +157,6 @@ class MainScreen(Sturdy, Screen[None]):
 
     # What the history says.
 
-    def on_history_table_opened(self, event: HistoryTable.Opened) -> None:
-        from tui.details.subject import TrialSubject
-        from tui.doing.reading import show_details
-
-        show_details(self._app, TrialSubject(event.trial_id))
-
     def on_history_table_moved(self) -> None:
         if self.layout_name == "areas":
             self.drawer.look()

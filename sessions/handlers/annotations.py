@@ -9,7 +9,7 @@ from core.figures import figure
 from core.operations.declaration import Answer
 from core.records import Baseline, TrialNote, TrialRecord
 from core.words import JsonObject, Status
-from sessions.annotations import note_text, tag_word, with_tags
+from sessions.annotations import note_line, note_text, tag_word, with_tags
 from sessions.reports import baseline_json
 from sessions.session import Reading
 from sessions.store import SessionStore
@@ -119,5 +119,4 @@ def _changed(before: TrialNote, arguments: JsonObject) -> TrialNote:
 
 
 def _said(trial: TrialRecord, note: TrialNote) -> str:
-    parts = [f"[{' '.join(note.tags)}]" if note.tags else "", note.text]
-    return f"trial #{trial.id}: {' '.join(part for part in parts if part) or 'no note, no tags'}"
+    return f"trial #{trial.id}: {note_line(note.tags, note.text) or 'no note, no tags'}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from core.errors import Busy, Cancelled, KerneldeckError
 from core.operations.declaration import Answer, Operation
 from core.words import JsonObject
+from sessions.fault_file import internal_sentence
 from sessions.faults import shown
 from sessions.holder import Holder
 from sessions.host.event_log import EventLog
@@ -174,6 +175,4 @@ class InternalFault(KerneldeckError):
 def internal_fault(error: BaseException) -> KerneldeckError:
     """What the client is told of a fault of ours; its trace goes to the host's log."""
     traceback.print_exception(error)
-    return InternalFault(
-        f"internal fault: {type(error).__name__}: {error}", "please report it with the host's log"
-    )
+    return InternalFault(internal_sentence(error), "please report it with the host's log")

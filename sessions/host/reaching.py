@@ -12,6 +12,7 @@ from pathlib import Path
 from core.errors import Busy
 from core.version import VERSION
 from core.words import JsonObject
+from core.workspace.finding import find_workspace
 from core.workspace.toml_reader import read_workspace
 from sessions.host.codec import from_json, to_json
 from sessions.host.place import SocketPlace, check_socket, socket_place
@@ -29,7 +30,6 @@ from sessions.host.wire import (
     read_message,
 )
 from sessions.lock import holder_of
-from sessions.session import find_workspace
 from sessions.state_dir import StatePlace, locate, refuse_foreign
 
 _TRIES = 20

@@ -62,7 +62,7 @@ class Host:
         self._left = asyncio.Event()
         self._idle: asyncio.TimerHandle | None = None
         self._kept_open: list[int] = []
-        self._logged: set[str] = set()
+        self._logged: set[tuple[str, int | None]] = set()
         self._awaited = True  # whoever started this host is on its way
 
     async def run(self, socket: Path, ready: Callable[[], None]) -> None:
@@ -163,9 +163,10 @@ class Host:
             self._log_once(error)
 
     def _log_once(self, error: Exception) -> None:
-        """A look that fails by a fault of ours ends no work: its trace goes to the log, once."""
-        if str(error) not in self._logged:
-            self._logged.add(str(error))
+        """A look that fails by a fault of ours ends no work: its trace goes to the log, once a place."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if (place.filename, place.lineno) not in self._logged:
+            self._logged.add((place.filename, place.lineno))
             traceback.print_exception(error)
 
     def _look(self) -> None:

@@ -70,7 +70,7 @@ def test_a_note_and_tags_are_kept_added_to_and_taken_away(deck: Deck) -> None:
     assert (first["outcome"], first["note"], first["tags"]) == ("noted", "as it came", ["start", "fp8"])
     assert deck.run("note", "1", "--untag", "start", "--tag", "again").code == 0
     assert deck.run("note", "1").out == "trial #1: [fp8 again] as it came\n"
-    assert "#1 run dev ok 131  [fp8 again]  as it came" in deck.run("inspect").out
+    assert "#1 run dev ok 131  [fp8 again] as it came" in deck.run("inspect").out
     assert deck.json("note", "1", "--tag", "fp8")["outcome"] == "unchanged"
     assert deck.json("note", "1", "")["note"] == ""
     assert deck.json("note", "1", "--clear")["tags"] == []

@@ -92,3 +92,11 @@ def deck(tmp_path: Path) -> Deck:
 def knobbed(tmp_path: Path) -> Deck:
     """A workspace with a config file and two knobs."""
     return configured(tmp_path / "knobs")
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """Where a test puts what its trials import."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    return folder

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.deck import configured
 from tests.tui.seeding import History, opened
 
 
@@ -16,3 +17,9 @@ def history(tmp_path: Path) -> Iterator[History]:
     yield made
     made.store.close()
     made.reader.store.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace with a config file and two knobs, called sums."""
+    return configured(tmp_path / "sums").root

@@ -1,27 +1,24 @@
-"""The main screen: layouts, panes, what keys ask of the host, what is told about it."""
+"""The main screen: layouts, panes, what is painted, what is told about the host."""
 
 from __future__ import annotations
 
-import asyncio
 import time
+from asyncio import run
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual import events
 
 from core.words import Status
-from sessions.host.client import HostKeyAsked
 from sessions.host.events import Gpu, TargetView
 from sessions.host.snapshot import SweepView
 from sessions.host.wire import HostFault
-from tests.cli.deck import Deck, configured
+from tests.cli.deck import Deck
 from tests.host.hosting import rows
-from tests.tui.scripted import Shown, candidates, shown, snapshot, trial
+from tests.tui.scripted import candidates, shown, snapshot, trial
 from tests.tui.seeding import opened
 from tui.app import KerneldeckApp
 from tui.glyphs import ASCII
-from tui.keymap import named_key
 from tui.line import text_of
 from tui.lines.frame import pane_head
 from tui.lines.health import health_body
@@ -29,15 +26,6 @@ from tui.lines.status import status_line
 from tui.main_screen import layout_of
 from tui.numbers import round_trip_text
 from tui.showing import CONNECTED, Link, Showing
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return configured(tmp_path / "sums").root
-
-
-def run(work) -> None:  # type: ignore[no-untyped-def]
-    asyncio.run(work)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +94,21 @@ def test_the_cursor_follows_its_candidate_through_waiting_running_and_ended(root
     run(look())
 
 
+def test_a_row_shows_the_knobs_it_ran_with_whatever_the_file_says_now(root: Path) -> None:
+    deck = Deck(root)
+    candidate = deck.json("run")["candidate"]
+    deck.config(block=4, warps=2)
+
+    async def look() -> None:
+        async with shown(root, replace(snapshot(), ended=(trial(1, candidate, overlay={}),))) as screen:
+            lines = [line.split() for line in (await screen.wait_for(" #1 ")).splitlines()]
+            assert any(words[:4] == ["state", "id", "block", "warps"] for words in lines)
+            (row,) = (words for words in lines if "#1" in words and "OK" in words)
+            assert row[row.index("#1") + 1 :][:2] == ["1", "1"]
+
+    run(look())
+
+
 def test_a_queue_of_10_000_makes_only_the_rows_in_view(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui.panes import queue_list
 
@@ -125,66 +128,6 @@ def test_a_queue_of_10_000_makes_only_the_rows_in_view(root: Path, monkeypatch: 
             await screen.press("G")
             await screen.wait_for(f"WAIT      {candidates(10_004)[-1][:8]}")
             assert made < 1000
-
-    run(look())
-
-
-def test_keys_ask_the_host_and_their_receipt_is_shown_until_the_answer(root: Path) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
-            names = candidates(7)
-            screen.host.held = asyncio.Event()
-            await screen.wait_for("RUN       #3")
-            await screen.press("p")
-            await screen.wait_for("requested: pause sweep #7")
-            screen.host.held.set()
-            await screen.wait_for("pause done")
-            await screen.press("j", "K", "J", "x")
-            assert screen.host.asked == [
-                ("pause", {}),
-                ("move", {"candidate": names[3], "by": -1}),
-                ("move", {"candidate": names[3], "by": 1}),
-                ("cancel", {"candidate": names[3]}),
-            ]
-            paused = snapshot(waiting=4, ended=2)
-            assert paused.sweep is not None
-            await screen.tell(replace(paused, sweep=replace(paused.sweep, state="PAUSED", paused_by="mcp")))
-            text = await screen.wait_for("PAUSED by mcp")
-            assert "p resume" in text and "HELD" in text
-            await screen.press("p")
-            assert screen.host.asked[-1] == ("resume", {})
-
-    run(look())
-
-
-@pytest.mark.parametrize(("key", "asked"), [("X", "stop"), ("R", "restore_best_checkpoint"), ("x", "cancel")])
-def test_what_cannot_be_undone_asks_with_the_safe_answer_chosen(root: Path, key: str, asked: str) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
-            await screen.wait_for("RUN       #3")
-            for answer in ("enter", "escape", "n"):
-                await screen.press(key)
-                await screen.wait_for("[y]")
-                await screen.press(answer)
-                await screen.wait_for(lambda text: "[y]" not in text)
-            assert screen.host.asked == []
-            await screen.press(key, "right", "enter")
-            await screen.wait_for(lambda text: "[y]" not in text)
-            await screen.pilot.pause()
-            assert [name for name, _ in screen.host.asked] == [asked]
-
-    run(look())
-
-
-def test_reading_only_dims_and_says_why(root: Path) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot(waiting=4, ended=2, running=True), readonly=True) as screen:
-            assert "reads only" in (await screen.wait_for("RUN       #3")).splitlines()[0]
-            for key in ("p", "x", "X", "J", "v", "R", "a", "n", "A", "b", "t"):
-                await screen.press(key)
-                await screen.wait_for("this app only reads (--readonly)")
-                screen.app.deck.say("-")
-            assert screen.host.asked == []
 
     run(look())
 
@@ -282,34 +225,6 @@ def test_the_plots_of_the_history_open_by_key_and_close(root: Path, pane: str, k
     run(look())
 
 
-def type_at_once(screen: Shown, text: str) -> None:
-    """As a paste comes, or what was typed while the line was slow: all before the first has an effect."""
-    for character in text:
-        screen.app.post_message(events.Key(named_key(character), character))
-
-
-def test_what_is_typed_ahead_is_text_where_text_is_asked_for_and_no_command(root: Path) -> None:
-    Deck(root).run("run")
-    [(contract,)] = rows(root, "SELECT id FROM contracts")
-    first = snapshot(waiting=3, ended=1, running=True)
-    assert first.workspace is not None
-    own = replace(first.workspace, contract_id=contract)
-
-    async def look() -> None:
-        async with shown(root, replace(first, workspace=own)) as screen:
-            await screen.press("4")
-            await screen.wait_for("#1 OK")
-            type_at_once(screen, "/faXp")
-            await screen.wait_for("faXp")
-            await screen.press("escape")
-            type_at_once(screen, ":Xp")
-            await screen.wait_for("no command fits Xp")
-            assert screen.app.screen is not screen.app.main and screen.host.asked == []
-            assert "are dropped" not in screen.text()
-
-    run(look())
-
-
 @pytest.mark.parametrize("size", [(80, 24), (110, 30), (150, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_the_first_picture_stands_before_a_host_is_asked_for(root: Path, size: tuple[int, int]) -> None:
     stood: list[tuple[str, int, str]] = []
@@ -325,36 +240,6 @@ def test_the_first_picture_stands_before_a_host_is_asked_for(root: Path, size: t
     [(status, rows_of_queue, footer)] = stood
     assert "host connecting" in status and "? keys" in footer
     assert rows_of_queue > size[1] // 3  # it has its place already
-
-
-def test_help_lists_every_key_of_the_pane_and_the_prompt_does_them(root: Path) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot(waiting=4, ended=2, running=True), (150, 60)) as screen:
-            await screen.wait_for("RUN       #3")
-            await screen.press("question_mark")
-            text = await screen.wait_for("Keys of Queue")
-            for action in screen.app.keymap.in_pane("queue"):
-                assert action.doc in text
-            await screen.press("escape", "colon", *"sweep pa")
-            await screen.wait_for("pause or resume")
-            await screen.press("enter")
-            await screen.wait_for("pause done")
-            assert screen.host.asked == [("pause", {})]
-
-    run(look())
-
-
-def test_a_fault_in_a_handler_is_a_sentence_and_the_app_goes_on(root: Path) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot(waiting=4, ended=2, running=True)) as screen:
-            await screen.wait_for("RUN       #3")
-            screen.app.main.queue.move = lambda by: 1 / 0  # type: ignore[assignment, return-value, method-assign]
-            await screen.press("j")
-            await screen.wait_for("internal fault in nav.down: ZeroDivisionError")
-            await screen.press("1")
-            await screen.wait_for("[1]Context")
-
-    run(look())
 
 
 def test_ascii_is_ascii(root: Path) -> None:
@@ -387,20 +272,6 @@ def test_nothing_is_painted_when_nothing_changed(root: Path) -> None:
             await screen.tell(replace(first, last="another line of the host, shown by no pane"))
             await screen.pilot.pause()
             assert painted == []
-
-    run(look())
-
-
-@pytest.mark.parametrize(("key", "trusted"), [("enter", False), ("y", True)])
-def test_an_unknown_host_key_is_asked_about_with_its_fingerprint(root: Path, key: str, trusted: bool) -> None:
-    async def look() -> None:
-        async with shown(root, snapshot()) as screen:
-            asked = HostKeyAsked("h200-3", "h200-3", "ssh-ed25519", "SHA256:abcdef", "~/.ssh/known_hosts")
-            answer = asyncio.ensure_future(screen.app.deck.host_key(asked))
-            text = await screen.wait_for("SHA256:abcdef")
-            assert "Do not connect" in text and "known_hosts" in text
-            await screen.press(key)
-            assert await answer is trusted
 
     run(look())
 

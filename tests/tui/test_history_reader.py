@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -11,15 +10,7 @@ from core.errors import ArgumentFault
 from core.records import TrialNote
 from core.words import Status
 from sessions.history import Order, Scope, View
-from tests.tui.seeding import CONTRACT, History, opened, seed_many
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    made = opened(tmp_path / "w")
-    yield made
-    made.store.close()
-    made.reader.store.close()
+from tests.tui.seeding import CONTRACT, History, seed_many
 
 
 @pytest.fixture

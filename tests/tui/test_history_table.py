@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import pytest
 from textual.app import App, ComposeResult
@@ -15,7 +14,7 @@ from textual.strip import Strip
 from core.errors import StorageFault
 from core.words import Status
 from sessions.history import HistoryReader, Order, View
-from tests.tui.seeding import SCOPE, History, opened, seed_many
+from tests.tui.seeding import SCOPE, History, seed_many
 from tui.glyphs import ASCII, UNICODE, Glyphs
 from tui.history.table import HistoryTable
 from tui.paint import paint_of
@@ -44,9 +43,6 @@ class Harness(App[None]):
             return inner(y)
 
         self.table.render_line = counted  # type: ignore[method-assign]
-
-    def on_history_table_opened(self, message: HistoryTable.Opened) -> None:
-        self.told.append(message)
 
     def on_history_table_refused(self, message: HistoryTable.Refused) -> None:
         self.told.append(message)
@@ -77,14 +73,6 @@ def shown(
 async def settled(app: Harness, pilot: Pilot[None]) -> None:
     await app.workers.wait_for_complete()
     await pilot.pause()
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    made = opened(tmp_path / "w")
-    yield made
-    made.store.close()
-    made.reader.store.close()
 
 
 @pytest.fixture
@@ -182,7 +170,8 @@ def test_following_keeps_the_newest_under_the_cursor(history: History) -> None:
 
     async def body(app: Harness, pilot: Pilot[None]) -> None:
         app.table.move_to(50)
-        app.table.toggle_follow()
+        app.table.move_to(0)
+        app.table.follow = True
         newest = history.trial({"BLOCK_M": 32}, 700.0)
         app.table.look()
         assert app.table.current_id == newest.id
@@ -298,15 +287,11 @@ def test_marks_outlive_the_view_and_choose_what_is_compared(few: History) -> Non
     shown(few.reader, body)
 
 
-def test_going_to_a_trial_and_opening_it(history: History) -> None:
+def test_going_to_the_end_and_a_page_back(history: History) -> None:
     seed_many(history, 500)
 
     async def body(app: Harness, pilot: Pilot[None]) -> None:
         table = app.table
-        assert table.go_to(17) and not table.go_to(5000)
-        table.open_current()
-        await pilot.pause()
-        assert [message.trial_id for message in app.told if isinstance(message, HistoryTable.Opened)] == [17]
         table.bottom()
         assert table.current_id == 1
         table.page(-1)

@@ -9,17 +9,10 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.cli.deck import configured
 from tests.tui.scripted import Shown, shown, snapshot
 from tui.keymap import Keymap
 from tui.main_screen import MainScreen
 from tui.screens.layer import Layer
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return configured(tmp_path / "knobs").root
-
 
 OPENED = {"a page": ("question_mark", "q"), "a question": ("X", "n"), "commands": ("colon", "escape")}
 
@@ -73,7 +66,7 @@ def test_an_answer_that_cannot_be_read_is_told_and_no_longer_waited_for(root: Pa
         async with shown(root, snapshot()) as screen:
             deck = screen.app.deck
             deck.annotate("note_trial", {}, "kerneldeck note 1", "a note")
-            await screen.wait_for("internal fault: a note: KeyError")
+            await screen.wait_for("internal fault in a note: KeyError")
             assert deck.showing.requested == ()
 
     asyncio.run(body())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from core.words import JsonObject, Status
+from sessions.annotations import note_line
 from sessions.history import HistoryRow, Order, Scope, Standing, View
 from tui.glyphs import Glyphs
 from tui.history import words
@@ -99,7 +100,7 @@ def row_line(row: HistoryRow, width: int, look: Look, marked: bool, here: bool) 
             Span(" "),
         ]
     room = note_width(width, look.compares)
-    kept = f"{_kept(row)}  " if row.note or row.tags else ""
+    kept = f"{note_line(row.tags, row.note)}  " if row.note or row.tags else ""
     spans.append(Span(fit(_own(kept, look), room, look.glyphs.ascii), "mark"))
     note, role = _note(row, look)
     room -= cell_len(spans[-1].text)
@@ -193,12 +194,6 @@ _CELLS: dict[str, Callable[[HistoryRow, Look], Cell]] = {
     "target": lambda row, look: (row.target, "dim"),
     "took": lambda row, look: (span_text(row.duration_s or 0.0), "dim"),
 }
-
-
-def _kept(row: HistoryRow) -> str:
-    """What people keep with it: `[tag tag] note`."""
-    tags = f"[{' '.join(row.tags)}]" if row.tags else ""
-    return f"{tags} {row.note}".strip()
 
 
 def _note(row: HistoryRow, look: Look) -> Cell:

@@ -33,12 +33,6 @@ class HistoryTable(Widget, can_focus=True):
     DEFAULT_CSS = "HistoryTable { height: 1fr; width: 1fr; }"
 
     @dataclass
-    class Opened(Message):
-        """The details of this trial are asked for."""
-
-        trial_id: int
-
-    @dataclass
     class Moved(Message):
         """The cursor stands on another trial; None: there is none."""
 
@@ -152,11 +146,6 @@ class HistoryTable(Widget, can_focus=True):
     def toggle_bad(self) -> None:
         self.show(replace(self._wanted, hide_bad=not self._wanted.hide_bad))
 
-    def toggle_follow(self) -> None:
-        self.follow = not self.follow
-        if self.follow:
-            self.move_to(0)
-
     def move(self, by: int) -> None:
         self.move_to(self.window.cursor + by)
 
@@ -169,20 +158,8 @@ class HistoryTable(Widget, can_focus=True):
         self.window.move_to(index)
         self._moved(before)
 
-    def go_to(self, trial_id: int) -> bool:
-        """Put the cursor on a trial; False when it is not in the view."""
-        found = self.window.index_of(trial_id)
-        if found is None:
-            return False
-        self.move_to(found)
-        return True
-
     def bottom(self) -> None:
         self.move_to(len(self.window) - 1)
-
-    def open_current(self) -> None:
-        if self.current_id is not None:
-            self.post_message(self.Opened(self.current_id))
 
     def mark(self) -> None:
         """Mark the row, or take its mark away, and go on to the next."""

@@ -164,9 +164,9 @@ class QueueList(Widget, can_focus=True):
     def _line(self, number: int) -> Line:
         shown = self._rows.row(number)
         trial = shown.trial
-        held = self._record.knobs([shown.candidate_id])[shown.candidate_id] if shown.candidate_id else {}
-        if trial is not None:
-            held = {**held, **trial.overlay}
+        held = trial.overlay if trial is not None else {}
+        if shown.candidate_id and not all(name in held for name, _ in self._columns.knobs):
+            held = {**self._record.knobs([shown.candidate_id])[shown.candidate_id], **held}
         return queue_line(shown, held, self._columns, self._showing, self.size.width)
 
     def _line_at(self, y: int) -> Line:
