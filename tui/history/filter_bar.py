@@ -19,7 +19,7 @@ from tui.paint import Paint
 from tui.panes.lines_view import LinesView
 from tui.plain import plain
 
-_HELP = "ok bad oom faster dev knob=value tag:word #12 !word text; Enter filters, Esc closes"
+_HELP = "Enter filters, Esc closes; ok bad oom faster dev knob=value tag:word #12 !word text"
 
 
 class FilterBar(Vertical):
